@@ -381,7 +381,7 @@ class Landing:
         versions = {name: self._warehouse.version(name) for name in tables}
         read = {name: it for name, it in reached.items() if it.offsets is not None}
         offsets = {name: dict(it.offsets or ()) for name, it in read.items()}
-        identities = {name: dict(it.identities) for name, it in read.items()}
+        identities = {name: dict(it.identities) for name, it in read.items() if it.identities}
         return Manifest(batch_id, landed_at, versions, deliveries, offsets, identities)
 
     def _look(

@@ -20,14 +20,9 @@ import pyarrow.csv as pcsv
 from livemart.land.records.columns import UnlikeError, from_plain_text, is_plain_text
 from livemart.land.records.exact_values import MalformedError, decode_text, parse_json
 from livemart.land.records.halves import read_in_halves
-from livemart.land.records.judge import (
-    MAX_RECORD_BYTES,
-    Chunk,
-    Group,
-)
+from livemart.land.records.judge import MAX_RECORD_BYTES, Chunk, Group
 from livemart.land.records.one_by_one import read_one_by_one, require_size
 from livemart.land.records.runs import CutLine
-from livemart.land.records.schema import RESCUED_TYPE
 
 # A quote that is never closed takes at most so many lines with it before it is given up.
 _MAX_LINES = 1_000
@@ -70,44 +65,38 @@ def read_csv_rows(group: Group, header: Header, records: Sequence[Line]) -> Chun
     return read_in_halves(group, records, fast, partial(_exactly, group, header))
 
 
-def _by_arrow(group: Group, header: Header, records: Sequence[Line]) -> pa.Table | None:
-    """Return the rows of a run of records, None if the exact reader could see them otherwise."""
-    contents = [raw for _, raw in records]
-    if max(map(len, contents)) > MAX_RECORD_BYTES:
-        return None
-    data = b"\n".join(contents)
-    if data.count(b"\n") != len(contents) - 1 or any(sign in data for sign in (b'"', b"\r", b"\0")):
-        return None
-    try:
-        data.decode("utf-8")
-        read = pcsv.read_csv(
-            io.BytesIO(data),
-            read_options=pcsv.ReadOptions(
-                column_names=list(header), use_threads=False, block_size=len(data) + 1
-            ),
-            parse_options=pcsv.ParseOptions(quote_char=False, ignore_empty_lines=False),
-            convert_options=pcsv.ConvertOptions(
-                column_types=dict.fromkeys(header, pa.string()),
-                null_values=[""],
-                strings_can_be_null=True,
-            ),
-        )
-        if read.num_rows != len(contents):
-            return None
-        for name in header:
-            # What no column names is rescued, record by record.
-            if name not in group.known_names and read.column(name).null_count < read.num_rows:
-                return None
-        arrays = [
-            from_plain_text(read.column(field.name).combine_chunks(), field.type)
-            if field.name in header
-            else pa.nulls(read.num_rows, field.type)
-            for field in group.schema.arrow
-        ]
-    except (pa.ArrowException, UnlikeError, UnicodeDecodeError):
-        return None
-    arrays.append(pa.nulls(read.num_rows, RESCUED_TYPE))
-    return pa.table(arrays, schema=group.typed)
+def _by_arrow(
+    group: Group, header: Header, contents: Sequence[bytes], data: bytes
+) -> list[pa.Array]:
+    """Return the columns of a run of records; raises if the exact reader could see them otherwise.
+
+    Raises:
+        UnlikeError, pa.ArrowException.
+    """
+    if data.count(b"\n") != len(contents) - 1 or b'"' in data or b"\r" in data:
+        raise UnlikeError
+    read = pcsv.read_csv(
+        io.BytesIO(data),
+        read_options=pcsv.ReadOptions(
+            column_names=list(header), use_threads=False, block_size=len(data) + 1
+        ),
+        parse_options=pcsv.ParseOptions(quote_char=False, ignore_empty_lines=False),
+        convert_options=pcsv.ConvertOptions(
+            column_types=dict.fromkeys(header, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+    for name in header:
+        # What no column names is rescued, record by record.
+        if name not in group.known_names and read.column(name).null_count < read.num_rows:
+            raise UnlikeError
+    return [
+        from_plain_text(read.column(field.name).combine_chunks(), field.type)
+        if field.name in header
+        else pa.nulls(read.num_rows, field.type)
+        for field in group.schema.arrow
+    ]
 
 
 def _exactly(group: Group, header: Header, records: Sequence[Line]) -> Chunk:

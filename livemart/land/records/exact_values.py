@@ -127,8 +127,8 @@ def refuse_characters(value: Any) -> None:
 def converter(kind: SparkType, empty_is_null: bool) -> Convert:
     """Return the function that converts a value to `kind`.
 
-    It takes the value (a JSON value with numbers as `Number`, or the text of a CSV field), its path
-    and the dictionary of rescued fields; it returns None for a null and raises MisfitError.
+    It takes a value that is no null (a JSON value with numbers as `Number`, or the text of a CSV
+    field), its path and the dictionary of rescued fields, and raises MisfitError.
 
     Args:
         kind: of the column, or of what is in it.
@@ -164,11 +164,9 @@ def _strict(kind: SparkType, empty_is_null: bool) -> Convert:
             return _SIMPLE[kind.name]
 
 
-def _string(value: Any, path: str, rescued: Rescued) -> str | None:
+def _string(value: Any, path: str, rescued: Rescued) -> str:
     if type(value) is str:
         return value
-    if value is None:
-        return None
     if isinstance(value, Number):
         return str(value)
     if value is True or value is False:
@@ -176,17 +174,15 @@ def _string(value: Any, path: str, rescued: Rescued) -> str | None:
     raise misfit(path, value, "string")
 
 
-def _boolean(value: Any, path: str, rescued: Rescued) -> bool | None:
-    if value is None or value is True or value is False:
+def _boolean(value: Any, path: str, rescued: Rescued) -> bool:
+    if type(value) is bool:
         return value
     if type(value) is str and (word := value.lower()) in ("true", "false"):
         return word == "true"
     raise misfit(path, value, "boolean")
 
 
-def _binary(value: Any, path: str, rescued: Rescued) -> bytes | None:
-    if value is None:
-        return None
+def _binary(value: Any, path: str, rescued: Rescued) -> bytes:
     if type(value) is str:
         try:
             return base64.b64decode(value, validate=True)
@@ -199,12 +195,13 @@ def _array(kind: SparkType, empty_is_null: bool) -> Convert:
     assert kind.element is not None
     inner = converter(kind.element, empty_is_null)
 
-    def convert(value: Any, path: str, rescued: Rescued) -> list[Any] | None:
-        if value is None:
-            return None
+    def convert(value: Any, path: str, rescued: Rescued) -> list[Any]:
         if type(value) is not list:
             raise misfit(path, value, kind)
-        return [inner(item, f"{path}[{index}]", rescued) for index, item in enumerate(value)]
+        return [
+            None if item is None else inner(item, f"{path}[{index}]", rescued)
+            for index, item in enumerate(value)
+        ]
 
     return convert
 
@@ -213,14 +210,12 @@ def _map(kind: SparkType, empty_is_null: bool) -> Convert:
     assert kind.element is not None
     inner = converter(kind.element, empty_is_null)
 
-    def convert(value: Any, path: str, rescued: Rescued) -> list[tuple[str, Any]] | None:
-        if value is None:
-            return None
+    def convert(value: Any, path: str, rescued: Rescued) -> list[tuple[str, Any]]:
         if type(value) is not dict:
             raise misfit(path, value, kind)
         # Sorted: two maps that are equal are then equal rows.
         return [
-            (_string(name, path, rescued) or "", inner(item, f"{path}.{name}", rescued))
+            (name, None if item is None else inner(item, f"{path}.{name}", rescued))
             for name, item in sorted(value.items())
         ]
 
@@ -230,15 +225,15 @@ def _map(kind: SparkType, empty_is_null: bool) -> Convert:
 def _struct(kind: SparkType, empty_is_null: bool) -> Convert:
     members = {name: converter(member, empty_is_null) for name, member in kind.fields}
 
-    def convert(value: Any, path: str, rescued: Rescued) -> dict[str, Any] | None:
-        if value is None:
-            return None
+    def convert(value: Any, path: str, rescued: Rescued) -> dict[str, Any]:
         if type(value) is not dict:
             raise misfit(path, value, kind)
         for name in value.keys() - members.keys():
             rescued[f"{path}.{name}"] = compact(value[name])
         return {
-            name: member(value.get(name), f"{path}.{name}", rescued)
+            name: None
+            if (item := value.get(name)) is None
+            else member(item, f"{path}.{name}", rescued)
             for name, member in members.items()
         }
 

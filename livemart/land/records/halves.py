@@ -10,17 +10,19 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from livemart.land.records.judge import Chunk, Group, joined
+from livemart.land.records.columns import UnlikeError
+from livemart.land.records.judge import MAX_RECORD_BYTES, Chunk, Group, joined, unrescued
 
 _FEW_RECORDS = 24
 
 Records = Sequence[tuple[int, bytes]]
+ReadColumns = Callable[[Sequence[bytes], bytes], Sequence[pa.Array]]
 
 
 def read_in_halves(
     group: Group,
     records: Records,
-    fast: Callable[[Records], pa.Table | None] | None,
+    fast: ReadColumns | None,
     exactly: Callable[[Records], Chunk],
 ) -> Chunk:
     """Return the rows of some records and what could not become one.
@@ -28,20 +30,35 @@ def read_in_halves(
     Args:
         group: columns of the records.
         records: number and content of each.
-        fast: returns the rows of a run, None if the exact reader could see them otherwise; None if
-            no run can be read fast.
+        fast: returns the declared columns of a run of records, which it is given one by one and
+            joined by line feeds; raises UnlikeError or pa.ArrowException if the exact reader could
+            see them otherwise. None if no run can be read fast.
         exactly: reads the others.
     """
     pieces: list[Chunk] = []
     waiting = [records]
     while waiting:
         run = waiting.pop()
-        rows = fast(run) if fast is not None and len(run) > 1 else None
+        contents = [raw for _, raw in run]
+        rows = _fast_rows(group, contents, fast) if fast is not None and len(run) > 1 else None
         if rows is not None:
-            pieces.append(Chunk(rows, [number for number, _ in run], [raw for _, raw in run], []))
+            numbers = [number for number, _ in run]
+            pieces.append(Chunk(rows, numbers, contents.__getitem__, []))
         elif fast is None or len(run) <= _FEW_RECORDS:
             pieces.append(exactly(run))
         else:
             middle = len(run) // 2
             waiting += [run[middle:], run[:middle]]
     return joined(group, pieces)
+
+
+def _fast_rows(group: Group, contents: Sequence[bytes], fast: ReadColumns) -> pa.Table | None:
+    """Return the rows of a run of records, None if the exact reader could see them otherwise."""
+    data = b"\n".join(contents)
+    if max(map(len, contents)) > MAX_RECORD_BYTES or b"\0" in data:
+        return None
+    try:
+        data.decode("utf-8")
+        return unrescued(group, fast(contents, data), len(contents))
+    except (pa.ArrowException, UnlikeError, UnicodeDecodeError):
+        return None

@@ -17,13 +17,8 @@ from livemart.land.records.columns import UnlikeError, from_text, text_type
 from livemart.land.records.debezium.change_record import ChangeRecords
 from livemart.land.records.exact_values import MalformedError, parse_json
 from livemart.land.records.halves import read_in_halves
-from livemart.land.records.judge import (
-    MAX_RECORD_BYTES,
-    Chunk,
-    Group,
-)
+from livemart.land.records.judge import Chunk, Group
 from livemart.land.records.one_by_one import read_one_by_one
-from livemart.land.records.schema import RESCUED_TYPE
 
 
 def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
@@ -37,8 +32,8 @@ def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
         options = group.record_rules.envelope_options
         changes = ChangeRecords(group.schema.columns, group.rules[0].row_rules.keys, options)
         return read_one_by_one(group, lines, changes.fields)
-    schema = text_schema(group)
-    fast = None if schema is None else partial(_by_arrow, group, schema)
+    kind = text_type(pa.struct(list(group.schema.arrow)))
+    fast = None if kind is None else partial(_by_arrow, group, pa.schema(list(kind)))
     return read_in_halves(group, lines, fast, partial(read_one_by_one, group, fields=parse_object))
 
 
@@ -54,46 +49,25 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     return value
 
 
-def text_schema(group: Group) -> pa.Schema | None:
-    """Return what Arrow reads the columns as; None if a type needs the exact reader."""
-    fields = []
-    for field in group.schema.arrow:
-        kind = text_type(field.type)
-        if kind is None:
-            return None
-        fields.append(pa.field(field.name, kind))
-    return pa.schema(fields)
+def _by_arrow(
+    group: Group, schema: pa.Schema, contents: Sequence[bytes], data: bytes
+) -> list[pa.Array]:
+    """Return the columns of a run of lines; raises if the exact reader could see them otherwise.
 
-
-def _by_arrow(group: Group, schema: pa.Schema, run: Sequence[tuple[int, bytes]]) -> pa.Table | None:
-    """Return the rows of a run of lines, None if the exact reader could see them otherwise."""
-    contents = [raw for _, raw in run]
+    Raises:
+        UnlikeError, pa.ArrowException.
+    """
     # An object that starts and ends its line cannot reach into the next one; other texts are not
     # given to Arrow at all: its parser crashes on a line that holds `null` alone.
-    if not all(raw[0] == 0x7B and raw[-1] == 0x7D for raw in contents):
-        return None
-    if max(map(len, contents)) > MAX_RECORD_BYTES:
-        return None
-    data = b"\n".join(contents)
-    if b"\0" in data or b"\\u0000" in data:
-        return None
-    try:
-        data.decode("utf-8")
-        read = pj.read_json(
-            io.BytesIO(data),
-            read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
-            parse_options=pj.ParseOptions(
-                explicit_schema=schema, unexpected_field_behavior="error"
-            ),
-        )
-        if read.num_rows != len(contents):
-            return None
-        empty_is_null = group.record_rules.empty_is_null
-        arrays = [
-            from_text(read.column(field.name).combine_chunks(), field.type, empty_is_null)
-            for field in group.schema.arrow
-        ]
-    except (pa.ArrowException, UnlikeError, UnicodeDecodeError):
-        return None
-    arrays.append(pa.nulls(len(contents), RESCUED_TYPE))
-    return pa.table(arrays, schema=group.typed)
+    if not all(raw[0] == 0x7B and raw[-1] == 0x7D for raw in contents) or b"\\u0000" in data:
+        raise UnlikeError
+    read = pj.read_json(
+        io.BytesIO(data),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+    )
+    empty_is_null = group.record_rules.empty_is_null
+    return [
+        from_text(read.column(field.name).combine_chunks(), field.type, empty_is_null)
+        for field in group.schema.arrow
+    ]

@@ -7,7 +7,7 @@ its own keys, sequence and bounds of event time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -128,12 +128,13 @@ class Group:
 class Chunk:
     """Typed rows of a run of lines, and what could not become a row.
 
-    `rows`: in the schema `Group.typed`; `lines` and `raw` are theirs, in the same order.
+    `rows`: in the schema `Group.typed`; `lines` are theirs, in the same order; `record` returns the
+    record of the n-th as it arrived.
     """
 
     rows: pa.Table
     lines: Sequence[int]
-    raw: Sequence[bytes]
+    record: Callable[[int], bytes]
     refused: Sequence[Refused]
 
 
@@ -141,10 +142,11 @@ def joined(group: Group, pieces: Sequence[Chunk]) -> Chunk:
     """Return runs of records as one."""
     if len(pieces) == 1:
         return pieces[0]
+    raws = [piece.record(row) for piece in pieces for row in range(piece.rows.num_rows)]
     return Chunk(
         pa.concat_tables([piece.rows for piece in pieces]) if pieces else to_rows(group, [], []),
         [line for piece in pieces for line in piece.lines],
-        [raw for piece in pieces for raw in piece.raw],
+        raws.__getitem__,
         [record for piece in pieces for record in piece.refused],
     )
 
@@ -153,7 +155,12 @@ def malformed(group: Group, records: Sequence[tuple[int, bytes]], detail: str) -
     """Return records that all are refused for one reason."""
     reason = LetterReason.MALFORMED_RECORD
     refused = [Refused(number, reason, detail, raw) for number, raw in records]
-    return Chunk(to_rows(group, [], []), [], [], refused)
+    return all_refused(group, refused)
+
+
+def all_refused(group: Group, refused: Sequence[Refused]) -> Chunk:
+    """Return records none of which is a row."""
+    return Chunk(to_rows(group, [], []), [], [].__getitem__, refused)
 
 
 def read_alike(source: SourceTable) -> tuple[object, ...]:
@@ -180,7 +187,10 @@ def convert_fields(group: Group, record: dict[str, Any]) -> tuple[list[Any], Res
         MisfitError: a value does not fit its type.
     """
     rescued: Rescued = {name: compact(record[name]) for name in record.keys() - group.known_names}
-    values = [convert(record.get(name), name, rescued) for name, convert in group.converters]
+    values = [
+        None if (value := record.get(name)) is None else convert(value, name, rescued)
+        for name, convert in group.converters
+    ]
     return values, rescued
 
 
@@ -196,6 +206,15 @@ def to_rows(group: Group, values: Sequence[Sequence[Any]], rescued: Sequence[Res
     return pa.table(arrays, schema=group.typed)
 
 
+def unrescued(group: Group, columns: Sequence[pa.Array], count: int) -> pa.Table:
+    """Return the declared columns of records that have no other fields as a table.
+
+    Raises:
+        pa.ArrowInvalid: a column has not `count` values.
+    """
+    return pa.table([*columns, pa.nulls(count, RESCUED_TYPE)], schema=group.typed)
+
+
 def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
     """Return the chunk's records, one row each, good and refused, in the schema `group.judged`."""
     rows, count = chunk.rows, chunk.rows.num_rows
@@ -205,13 +224,13 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
         for position in pc.indices_nonzero(codes.is_valid()).to_pylist():
             is_kept[position] = True
     # Of some formats a record is written only for this.
-    raws = [chunk.raw[position] if keeps else None for position, keeps in enumerate(is_kept)]
+    raws = [chunk.record(position) if keeps else None for position, keeps in enumerate(is_kept)]
     records = [None if raw is None else kept_text(raw) for raw in raws]
     sizes = [None if raw is None else len(raw) for raw in raws]
-    arrays: list[Any] = [rows.column(name).combine_chunks() for name in group.schema.names]
+    arrays: list[Any] = [_array(rows, name) for name in group.schema.names]
     arrays += [
         place.origins(chunk.lines),
-        rows.column(RESCUED).combine_chunks(),
+        _array(rows, RESCUED),
         pa.array(records, pa.string()),
         pa.array(sizes, pa.int64()),
         *(array for pair in verdicts for array in pair),
@@ -301,11 +320,7 @@ def _moved_by(moment: datetime, interval: timedelta | None, sign: int = 1) -> da
 
 
 def _array(rows: pa.Table, name: str) -> pa.Array:
-    column = rows.column(name)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    # combine_chunks of a ChunkedArray without chunks is a ChunkedArray in some versions.
-    return column if isinstance(column, pa.Array) else pa.array([], rows.schema.field(name).type)
+    return rows.column(name).combine_chunks()
 
 
 def _instants(column: pa.Array) -> pa.Array:

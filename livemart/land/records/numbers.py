@@ -29,9 +29,7 @@ def integer(kind: SparkType) -> Convert:
     """Return the conversion to a whole number; `7.0` and `2e3` are such."""
     bound = 1 << (_BITS[kind.name] - 1)
 
-    def convert(value: Any, path: str, rescued: Rescued) -> int | None:
-        if value is None:
-            return None
+    def convert(value: Any, path: str, rescued: Rescued) -> int:
         if isinstance(value, str) and len(value) <= _MAX_DIGITS:
             if _INTEGER.match(value):
                 number = int(value)
@@ -50,9 +48,7 @@ def decimal(kind: SparkType) -> Convert:
     """Return the conversion to a decimal; digits beyond its scale must be zeros."""
     quantum, limit = Decimal(1).scaleb(-kind.scale), 10 ** (kind.precision - kind.scale)
 
-    def convert(value: Any, path: str, rescued: Rescued) -> Decimal | None:
-        if value is None:
-            return None
+    def convert(value: Any, path: str, rescued: Rescued) -> Decimal:
         if isinstance(value, str) and (number := _to_decimal(value)) is not None:
             try:
                 # Unlike abs, which rounds to 28 digits.
@@ -103,10 +99,8 @@ def _to_decimal(text: str) -> Decimal | None:
     return number if not number or abs(number.adjusted()) <= _MAX_DIGITS else None
 
 
-def double(value: Any, path: str, rescued: Rescued) -> float | None:
+def double(value: Any, path: str, rescued: Rescued) -> float:
     """Convert to a finite double."""
-    if value is None:
-        return None
     if isinstance(value, str) and len(value) <= 4 * _MAX_DIGITS and _NUMBER.match(value):
         number = float(value)
         # NaN and infinities would poison every sum they meet.
@@ -115,9 +109,9 @@ def double(value: Any, path: str, rescued: Rescued) -> float | None:
     raise misfit(path, value, "double")
 
 
-def single(value: Any, path: str, rescued: Rescued) -> float | None:
+def single(value: Any, path: str, rescued: Rescued) -> float:
     """Convert to a double within the range of a float."""
     number = double(value, path, rescued)
-    if number is not None and abs(number) > _MAX_FLOAT:
+    if abs(number) > _MAX_FLOAT:
         raise misfit(path, value, "float", "double")
     return number

@@ -48,7 +48,8 @@ def read_one_by_one(
             rescued.append(unknown)
             accepted.append((number, raw))
     rows = to_rows(group, values, rescued)
-    return Chunk(rows, [number for number, _ in accepted], [raw for _, raw in accepted], refused)
+    numbers = [number for number, _ in accepted]
+    return Chunk(rows, numbers, lambda row: accepted[row][1], refused)
 
 
 def require_size(raw: bytes) -> None:

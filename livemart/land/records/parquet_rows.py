@@ -14,18 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from livemart.land.records.judge import Chunk, Group, joined, malformed
+from livemart.land.records.columns import UnlikeError
+from livemart.land.records.judge import Chunk, Group, joined, malformed, unrescued
 from livemart.land.records.runs import Span
-from livemart.land.records.schema import RESCUED_TYPE
-from livemart.land.records.typed_records import WrittenRecords, read_typed_records
+from livemart.land.records.typed_records import read_typed_records, written_record
 
 _RUN_RECORDS = 8_192
 # Row groups of about so many rows together are one part.
 _PART_ROWS = 500_000
-
-
-class _UnlikeError(Exception):
-    """A column does not have the declared type as it is."""
 
 
 def parquet_spans(path: Path) -> list[Span]:
@@ -86,10 +82,9 @@ def _chunk(group: Group, batch: pa.RecordBatch, first: int) -> Chunk:
     numbers = range(first, first + batch.num_rows)
     try:
         rows = _read_batch(group, batch)
-    except (_UnlikeError, pa.ArrowException):
+    except (UnlikeError, pa.ArrowException):
         return _exactly(group, batch, first)
-    raws = WrittenRecords(batch.num_rows, lambda position: _records(batch.slice(position, 1))[0])
-    return Chunk(rows, numbers, raws, [])
+    return Chunk(rows, numbers, lambda row: written_record(_records(batch.slice(row, 1))[0]), [])
 
 
 def _exactly(group: Group, batch: pa.RecordBatch, first: int) -> Chunk:
@@ -113,14 +108,13 @@ def _read_batch(group: Group, batch: pa.RecordBatch) -> pa.Table:
     names = batch.schema.names
     for name in set(names) - group.known_names:
         if batch.column(name).null_count < batch.num_rows:
-            raise _UnlikeError
+            raise UnlikeError
     arrays = []
     for field in group.schema.arrow:
         is_present = field.name in group.known_names and field.name in names
         column = batch.column(field.name) if is_present else pa.nulls(batch.num_rows, field.type)
         arrays.append(_as_declared(column, field.type))
-    arrays.append(pa.nulls(batch.num_rows, RESCUED_TYPE))
-    return pa.table(arrays, schema=group.typed)
+    return unrescued(group, arrays, batch.num_rows)
 
 
 def _as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -131,21 +125,21 @@ def _as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
         pa.types.is_string(stored) or pa.types.is_large_string(stored)
     ):
         if pc.any(pc.match_substring(column, "\0")).as_py():
-            raise _UnlikeError
+            raise UnlikeError
         return column.cast(kind)
     if pa.types.is_floating(kind):
         if stored != kind or pc.any(pc.invert(pc.is_finite(column))).as_py():
-            raise _UnlikeError
+            raise UnlikeError
         return column
     if pa.types.is_integer(kind) and pa.types.is_integer(stored):
         return column.cast(kind)
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(stored):
         if (kind.tz is None) != (stored.tz is None):
-            raise _UnlikeError
+            raise UnlikeError
         # Digits beyond the microsecond are cut, as in every format.
         return pc.cast(column, kind, safe=stored.unit != "ns")
     if pa.types.is_decimal(kind) and pa.types.is_decimal(stored):
         return column.cast(kind)
     if stored == kind and not pa.types.is_nested(kind):
         return column
-    raise _UnlikeError
+    raise UnlikeError

@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
 from livemart.land.records.avro_rows import read_avro
 from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
-from livemart.land.records.exact_values import MalformedError
+from livemart.land.records.exact_values import MalformedError, decode_text
 from livemart.land.records.json_lines import read_json_lines
 from livemart.land.records.judge import Chunk, Group, judge, malformed
+from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.origin import Place
 from livemart.land.records.parquet_rows import parquet_spans, read_parquet
 from livemart.land.records.runs import WHOLE, CutLine, KeyedLine, Lines, Span
-from livemart.land.records.text_lines import read_text_lines
+from livemart.project.sources import TEXT_COLUMN
 
 _RUN_RECORDS = 8_192
 
@@ -79,6 +81,11 @@ def _read_lines(
             yield read(group, lines[start : start + _RUN_RECORDS])
 
 
+def _read_text(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
+    """A line is one column: for logs and formats of other kinds, which SQL then takes apart."""
+    return read_one_by_one(group, lines, lambda content: {TEXT_COLUMN: decode_text(content)})
+
+
 def _stripped(line: bytes) -> bytes:
     return line if isinstance(line, CutLine | KeyedLine) else line.strip()
 
@@ -104,12 +111,11 @@ def _read_csv(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
             header = read_header(first[1], group.known_names)
         except MalformedError as error:
             yield malformed(group, [first], f"header: {error}")
-    while run_of := list(zip(range(_RUN_RECORDS), records, strict=False)):
-        records_of_run = [record for _, record in run_of]
+    while run_of_records := list(islice(records, _RUN_RECORDS)):
         if header is None:
-            yield malformed(group, records_of_run, "the file's header is malformed")
+            yield malformed(group, run_of_records, "the file's header is malformed")
         else:
-            yield read_csv_rows(group, header, records_of_run)
+            yield read_csv_rows(group, header, run_of_records)
     yield from (_broken_end(group, run) for run in problems)
 
 
@@ -123,7 +129,7 @@ RECORD_FORMATS: Mapping[str, LineFormat | FileFormat] = {
     "json": LineFormat(partial(_read_lines, read_json_lines, _stripped), may_be_array=True),
     # A quoted field may hold line ends, and the header stands at the beginning.
     "csv": LineFormat(_read_csv, has_header=True),
-    "text": LineFormat(partial(_read_lines, read_text_lines, _without_return)),
+    "text": LineFormat(partial(_read_lines, _read_text, _without_return)),
     "parquet": FileFormat(read_parquet, parquet_spans),
     "avro": FileFormat(read_avro),
 }

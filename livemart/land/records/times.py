@@ -51,10 +51,8 @@ def _timestamp_parts(text: str) -> tuple[datetime, timedelta | None]:
     return moment, -offset if zone[0] == "-" else offset
 
 
-def day(value: Any, path: str, rescued: Rescued) -> date | None:
+def day(value: Any, path: str, rescued: Rescued) -> date:
     """Convert to a date."""
-    if value is None:
-        return None
     if type(value) is str and (match := _DATE.match(value)):
         try:
             return date(*(int(part) for part in match.groups()))
@@ -63,10 +61,8 @@ def day(value: Any, path: str, rescued: Rescued) -> date | None:
     raise misfit(path, value, "date")
 
 
-def timestamp(value: Any, path: str, rescued: Rescued) -> datetime | None:
+def timestamp(value: Any, path: str, rescued: Rescued) -> datetime:
     """Convert to an instant."""
-    if value is None:
-        return None
     if type(value) is str:
         try:
             return parse_timestamp(value)
@@ -75,10 +71,8 @@ def timestamp(value: Any, path: str, rescued: Rescued) -> datetime | None:
     raise misfit(path, value, "timestamp")
 
 
-def local_timestamp(value: Any, path: str, rescued: Rescued) -> datetime | None:
+def local_timestamp(value: Any, path: str, rescued: Rescued) -> datetime:
     """Convert to a time that names no zone."""
-    if value is None:
-        return None
     if type(value) is str:
         try:
             moment, offset = _timestamp_parts(value)

@@ -7,38 +7,16 @@ column means the same in every format; its record is written that way in a dead 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, overload
+from typing import Any
 
 from livemart.land.records.exact_values import MalformedError, refuse_characters
 from livemart.land.records.judge import Chunk, Group, Refused, convert_fields, to_rows
 from livemart.land.records.untyped_values import MisfitError, Number, Rescued, compact
 
 _BINARY = "binary"
-
-
-class WrittenRecords(Sequence[bytes]):
-    """Records as JSON text; each is written only when it is asked for."""
-
-    def __init__(self, count: int, record: Callable[[int], Mapping[str, Any]]) -> None:
-        self._count = count
-        self._record = record
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> bytes: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[bytes]: ...
-    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(self._count))]
-        if not 0 <= index < self._count:
-            raise IndexError(index)
-        return written_record(self._record(index))
 
 
 def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, Any]]]) -> Chunk:
@@ -66,8 +44,9 @@ def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, A
             rescued.append({name: text for name, text in unknown.items() if text is not None})
             accepted.append((number, record))
     rows = to_rows(group, values, rescued)
-    raws = WrittenRecords(len(accepted), lambda position: accepted[position][1])
-    return Chunk(rows, [number for number, _ in accepted], raws, refused)
+    numbers = [number for number, _ in accepted]
+    # Of few rows the record is asked for.
+    return Chunk(rows, numbers, lambda row: written_record(accepted[row][1]), refused)
 
 
 def _field(value: Any, is_binary: bool) -> Any:

@@ -1,19 +1,18 @@
 """Reads deliveries of a record log: ranges of offsets, by partition.
 
 Used by landing for sources of every kind but files. The receipt of a delivery is
-`{"read": {partition: [from, to]}, "expired": {partition: [from, to]}}`: what it reads, and what the
-log no longer held when it was to be read. Where there are any, it has `gone` and `replaced` as
-well, by partition the offset to which it was read, and the `identities` of what is read.
+`{"read": {partition: [from, to]}, "lost": [...]}`: what it reads, and the `LostRecords` of what the
+log no longer held when it was to be read; where there are any, it has `identities` of what is read.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import structlog
@@ -169,15 +168,14 @@ class LogDeliveries:
             name: after.get(name, max(start, begins.get(name, start)))
             for name, start in starts.items()
         }
-        receipt: dict[str, Any] = {"read": {}, "expired": {}}
+        receipt: dict[str, Any] = {"read": {}, "lost": []}
         for loss in losses:
             name = loss.partition
             if name in starts:
                 begin[name] = starts[name] if self._after_loss == "earliest" else ends[name]
-            if loss.end is not None:
-                receipt["expired"][name] = [loss.start, begin[name]]
-            else:
-                receipt.setdefault(loss.why, {})[name] = loss.start
+            receipt["lost"].append(
+                asdict(loss if loss.end is None else replace(loss, end=begin[name]))
+            )
         self._refuse_shorter(begin, newest)
         ranges = plan_ranges(begin, ends, max_records)
         receipt["read"] = {name: list(range_) for name, range_ in ranges.items()}
@@ -194,12 +192,12 @@ class LogDeliveries:
     ) -> tuple[dict[str, str], list[LostRecords]]:
         """Return the identities of partitions, and what was lost of those that were read."""
         if not isinstance(self._log, LastingRecordLog):
-            return {}, lost_records(after, starts, {})
+            return {}, list(lost_records(after, starts, {}))
         log = self._log
         now = self._by_partition("its partitions", log.identities)
         pairs = {name: (before.get(name), now.get(name)) for name in after if log.is_selected(name)}
         absent = {name: GONE for name in pairs if name not in starts}
-        return {**before, **now, **absent}, lost_records(after, starts, pairs)
+        return {**before, **now, **absent}, list(lost_records(after, starts, pairs))
 
     def _refuse_absent(self) -> None:
         log = self._log
@@ -274,12 +272,12 @@ class LogDeliveries:
             return delivery
         if self._after_loss == "stop":
             raise lost_error(self.kind, delivery.relations, losses)
-        receipt = {**delivery.receipt, "read": dict(ranges), "expired": {}}
+        receipt = {**delivery.receipt, "read": dict(ranges), "lost": []}
         for loss in losses:
             start, end = ranges[loss.partition]
             begin = end if loss.end is None else min(loss.end, end)
             receipt["read"][loss.partition] = [begin, end]
-            receipt["expired"][loss.partition] = [start, begin]
+            receipt["lost"].append(asdict(LostRecords(loss.partition, start, begin, "expired")))
         return replace(delivery, receipt=receipt)
 
     def size(self, delivery: Delivery) -> int:
@@ -289,17 +287,7 @@ class LogDeliveries:
 
     def problems(self, delivery: Delivery) -> Sequence[DeliveryProblem]:
         """Return what the log no longer held."""
-        receipt = delivery.receipt
-        losses = [
-            LostRecords(name, start, end, "expired")
-            for name, (start, end) in receipt["expired"].items()
-        ]
-        whys: tuple[Literal["gone", "replaced"], ...] = ("gone", "replaced")
-        losses += [
-            LostRecords(name, start, None, why)
-            for why in whys
-            for name, start in receipt.get(why, {}).items()
-        ]
+        losses = (LostRecords(**loss) for loss in delivery.receipt["lost"])
         return [
             DeliveryProblem(f"{it.partition}@{it.start}", LetterReason.RECORDS_EXPIRED, str(it))
             for it in losses

@@ -6,15 +6,16 @@ away keeps nobody waiting, and its options stay with the project.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from livemart.land.sources.manifest import Offsets
+from livemart.land.sources.record_log import waiting_records
 from livemart.state.atomic_files import replace_file
 from livemart.state.places import StateFolder
 
@@ -43,7 +44,7 @@ class LogLook:
     @property
     def waiting(self) -> dict[str, int]:
         """How many offsets wait, by partition; those of which none does are left out."""
-        return _ahead(self.ends, self.after)
+        return waiting_records(self.after, self.ends)
 
     @property
     def waits_since(self) -> datetime | None:
@@ -58,8 +59,8 @@ class LogLook:
         self, at: datetime, ends: Offsets, after: Offsets, told_at: datetime | None
     ) -> LogLook:
         """Return this look with a newer one, at which the log answered."""
-        looks = [(time, ends_then) for time, ends_then in self.earlier if _ahead(ends_then, after)]
-        looks += [(at, ends)] if _ahead(ends, after) else []
+        looks = [look for look in self.earlier if waiting_records(after, look[1])]
+        looks += [(at, ends)] if waiting_records(after, ends) else []
         if len(looks) > _LOOKS:
             half = len(looks) // 2
             looks = [*looks[:half:2], *looks[half:]]
@@ -68,6 +69,9 @@ class LogLook:
     def missed(self, at: datetime, why: str) -> LogLook:
         """Return this look after one at which the log did not answer."""
         return replace(self, away=why, away_since=self.away_since or at)
+
+
+_LOOKS_BY_RELATION = TypeAdapter(dict[str, LogLook])
 
 
 class LogLooks:
@@ -104,53 +108,12 @@ class LogLooks:
         if not self._is_stale:
             return
         path = StateFolder(self._warehouse).log_looks
-        replace_file(path, json.dumps({name: _plain(look) for name, look in self._looks.items()}))
+        replace_file(path, _LOOKS_BY_RELATION.dump_json(self._looks))
         self._is_stale = False
 
 
 def log_looks(warehouse: Path) -> dict[str, LogLook]:
     """Return the looks that were kept, by relation; nothing of what cannot be read."""
-    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        content = json.loads(StateFolder(warehouse).log_looks.read_text(encoding="utf-8"))
-        return {str(name): _look(it) for name, it in content.items()}
+    with suppress(OSError, ValueError):
+        return _LOOKS_BY_RELATION.validate_json(StateFolder(warehouse).log_looks.read_bytes())
     return {}
-
-
-def _ahead(ends: Offsets, after: Offsets) -> dict[str, int]:
-    return {
-        name: end - after.get(name, 0)
-        for name, end in sorted(ends.items())
-        if end > after.get(name, 0)
-    }
-
-
-def _plain(look: LogLook) -> dict[str, Any]:
-    return {
-        "at": _text(look.at),
-        "ends": dict(look.ends),
-        "after": dict(look.after),
-        "earlier": [[at.isoformat(), dict(ends)] for at, ends in look.earlier],
-        "told_at": _text(look.told_at),
-        "away": look.away,
-        "away_since": _text(look.away_since),
-    }
-
-
-def _look(content: Mapping[str, Any]) -> LogLook:
-    return LogLook(
-        _time(content["at"]),
-        content["ends"],
-        content["after"],
-        tuple((datetime.fromisoformat(at), ends) for at, ends in content["earlier"]),
-        _time(content["told_at"]),
-        content["away"],
-        _time(content["away_since"]),
-    )
-
-
-def _text(at: datetime | None) -> str | None:
-    return at.isoformat() if at else None
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

@@ -50,8 +50,8 @@ def lost_records(
     after: Mapping[str, int],
     starts: Mapping[str, int],
     identities: Mapping[str, tuple[str | None, str | None]],
-) -> list[LostRecords]:
-    """Return what was lost of a log, by partition in their order.
+) -> Iterator[LostRecords]:
+    """Yield what was lost of a log, by partition in their order.
 
     Args:
         after: offset behind the last record that was read.
@@ -63,14 +63,6 @@ def lost_records(
     >>> [it.why for it in lost_records({"a": 3, "b": 1}, {"b": 0}, {"b": ("x", "y")})]
     ['replaced']
     """
-    return list(_losses(after, starts, identities))
-
-
-def _losses(
-    after: Mapping[str, int],
-    starts: Mapping[str, int],
-    identities: Mapping[str, tuple[str | None, str | None]],
-) -> Iterator[LostRecords]:
     for name, offset in sorted(after.items()):
         before, now = identities.get(name, (None, None))
         if before == GONE:

@@ -7,12 +7,12 @@ attempt did, or says why it cannot.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from livemart.errors import StateError
 from livemart.land.sources.delivery import Delivery
@@ -54,6 +54,9 @@ class Manifest:
         return min(*times, self.landed_at) if times else None
 
 
+_MANIFEST = TypeAdapter(Manifest)
+
+
 class ManifestStore:
     """Manifests of one epoch, `root/<epoch>/<batch_id>.json`."""
 
@@ -68,19 +71,10 @@ class ManifestStore:
         """
         path = self._path(batch_id)
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            is_of_files = "deliveries" not in content
-            return Manifest(
-                batch_id,
-                datetime.fromisoformat(content["landed_at"]),
-                content["versions"],
-                _of_files(content) if is_of_files else _deliveries(content["deliveries"]),
-                {} if is_of_files else content["offsets"],
-                content.get("identities", {}),
-            )
+            return _MANIFEST.validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except ValueError as error:
             raise StateError(
                 "MANIFEST_TORN",
                 f"{path}: {error}",
@@ -90,22 +84,7 @@ class ManifestStore:
     def write(self, manifest: Manifest) -> None:
         """Keep a manifest, and the 999 before it; it is whole on disk when this returns."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        content = {
-            "landed_at": manifest.landed_at.isoformat(),
-            "versions": dict(manifest.versions),
-            "deliveries": [
-                {
-                    "kind": it.kind,
-                    "relations": list(it.relations),
-                    "receipt": dict(it.receipt),
-                    "delivered_at": it.delivered_at and it.delivered_at.isoformat(),
-                }
-                for it in manifest.deliveries
-            ],
-            "offsets": {name: dict(offsets) for name, offsets in manifest.offsets.items()},
-            "identities": {name: dict(it) for name, it in manifest.identities.items() if it},
-        }
-        replace_file(self._path(manifest.batch_id), json.dumps(content))
+        replace_file(self._path(manifest.batch_id), _MANIFEST.dump_json(manifest))
         for batch_id in numbers_of(self._folder)[_KEPT:]:
             self._path(batch_id).unlink(missing_ok=True)
 
@@ -116,39 +95,3 @@ class ManifestStore:
 
     def _path(self, batch_id: int) -> Path:
         return self._folder / f"{batch_id}.json"
-
-
-def _deliveries(content: Sequence[Mapping[str, Any]]) -> tuple[Delivery, ...]:
-    return tuple(
-        Delivery(
-            it["kind"],
-            tuple(it["relations"]),
-            it["receipt"],
-            it["delivered_at"] and datetime.fromisoformat(it["delivered_at"]),
-        )
-        for it in content
-    )
-
-
-def _of_files(content: Mapping[str, Any]) -> tuple[Delivery, ...]:
-    """Return the deliveries of a manifest that knew nothing but files."""
-    readers: dict[tuple[str, ...], list[str]] = {}
-    for relation, names in content["relations"].items():
-        readers.setdefault(tuple(names), []).append(relation)
-    read = [
-        Delivery(
-            "files",
-            tuple(relations),
-            {"files": [content["files"][name] for name in names], "changed": []},
-            datetime.fromtimestamp(
-                min(content["files"][name]["mtime_ns"] for name in names) / 1e9, UTC
-            ),
-        )
-        for names, relations in readers.items()
-        if names
-    ]
-    changed = [
-        Delivery("files", tuple(it["relations"]), {"files": [], "changed": [it["now"]]})
-        for it in content["changed"].values()
-    ]
-    return (*read, *changed)

@@ -119,6 +119,19 @@ class Reached:
         return cls(pairs, tuple(sorted(identities.items())))
 
 
+def waiting_records(after: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int]:
+    """Return how many offsets wait to be read, by partition; those of which none does are left out.
+
+    >>> waiting_records({"a": 10}, {"a": 40, "b": 10, "c": 0})
+    {'a': 30, 'b': 10}
+    """
+    return {
+        name: end - after.get(name, 0)
+        for name, end in sorted(ends.items())
+        if end > after.get(name, 0)
+    }
+
+
 def plan_ranges(
     after: Mapping[str, int], ends: Mapping[str, int], max_records: int | None
 ) -> Ranges:
@@ -133,11 +146,7 @@ def plan_ranges(
     >>> plan_ranges({"a": 10}, {"a": 40, "b": 10, "c": 0}, 20)
     {'a': (10, 25), 'b': (0, 5)}
     """
-    waiting = {
-        name: end - after.get(name, 0)
-        for name, end in sorted(ends.items())
-        if end > after.get(name, 0)
-    }
+    waiting = waiting_records(after, ends)
     total = sum(waiting.values())
     if max_records is None or total <= max_records:
         quota = waiting

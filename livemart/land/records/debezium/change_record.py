@@ -176,14 +176,11 @@ class ChangeRecords:
         unavailable: dict[str, None] = {}
         for name, value in image.items():
             kind = self._kinds.get(name)
-            if _is_unavailable(value):
-                if kind is not None:
-                    unavailable[name] = None
-            elif kind is None or kind.name == TEXT:
-                schema = schemas.get(name)
-                row[name] = decode(value, name, _UNKNOWN, schema, self._options)
-            else:
-                row[name] = decode(value, name, kind, schemas.get(name), self._options)
+            if not _is_unavailable(value):
+                written = _UNKNOWN if kind is None or kind.name == TEXT else kind
+                row[name] = decode(value, name, written, schemas.get(name), self._options)
+            elif kind is not None:
+                unavailable[name] = None
         return row | {KEPT: unavailable or None}
 
 

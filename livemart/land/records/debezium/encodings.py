@@ -62,9 +62,7 @@ def decode(
     """
     if value is None:
         return None
-    if schema is None:
-        return _by_type(value, path, kind, options)
-    match schema.get("type"):
+    match kind.name if schema is None else schema.get("type"):
         case "array" if type(value) is list:
             inner, items = kind.element or kind, _part(schema, "items")
             return [
@@ -77,14 +75,18 @@ def decode(
                 name: decode(item, f"{path}.{name}", inner, values, options)
                 for name, item in value.items()
             }
-        case "struct" if type(value) is dict and schema.get("name") != _VARIABLE_DECIMAL:
+        case "struct" if type(value) is dict and not _is_variable(schema):
             members, fields = dict(kind.fields), fields_of(schema)
             return {
                 name: decode(
                     item, f"{path}.{name}", members.get(name, kind), fields.get(name), options
                 )
+                if name in members or name in fields
+                else item
                 for name, item in value.items()
             }
+    if schema is None:
+        return _by_type(value, path, kind, options)
     return _by_schema(value, path, kind, schema, options)
 
 
@@ -105,8 +107,12 @@ def is_base64(kind: SparkType, schema: Schema | None, options: EnvelopeOptions) 
     return schema.get("type") == "string" and options.binary_handling != "hex"
 
 
-def _part(schema: Schema, name: str) -> Schema | None:
-    part = schema.get(name)
+def _is_variable(schema: Schema | None) -> bool:
+    return schema is not None and schema.get("name") == _VARIABLE_DECIMAL
+
+
+def _part(schema: Schema | None, name: str) -> Schema | None:
+    part = schema.get(name) if schema is not None else None
     return part if isinstance(part, dict) else None
 
 
@@ -134,24 +140,6 @@ def _by_schema(
 
 def _by_type(value: Any, path: str, kind: SparkType, options: EnvelopeOptions) -> Any:
     match kind.name:
-        case "array" if type(value) is list and kind.element is not None:
-            return [
-                _by_type(item, path, kind.element, options) if item is not None else None
-                for item in value
-            ]
-        case "map" if type(value) is dict and kind.element is not None:
-            return {
-                name: _by_type(item, path, kind.element, options) if item is not None else None
-                for name, item in value.items()
-            }
-        case "struct" if type(value) is dict:
-            members = dict(kind.fields)
-            return {
-                name: _by_type(item, path, members[name], options)
-                if name in members and item is not None
-                else item
-                for name, item in value.items()
-            }
         case "decimal" if type(value) is dict:
             return _variable(value, path, kind)
         case "decimal" if type(value) is str:

@@ -22,12 +22,11 @@ from livemart.land.records.messages.avro_records import (
     definitions_of,
     is_numbered,
     parse_definitions,
-    unreadable_schema,
 )
 from livemart.land.records.messages.registry import Definitions
 from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.runs import KeyedLine
-from livemart.land.records.typed_records import WrittenRecords, as_in_json, written_record
+from livemart.land.records.typed_records import as_in_json, written_record
 from livemart.project.graph import RecordRules
 
 _KEPT = 1_024
@@ -56,9 +55,8 @@ def read_avro_changes(group: Group, messages: Sequence[tuple[int, bytes]]) -> Ch
 
     chunk = read_one_by_one(group, messages, fields)
     # A letter is read by people.
-    written = WrittenRecords(len(chunk.raw), lambda place: _opened(chunk.raw[place], rules)[1])
     refused = [replace(it, record=_legible(it.record, rules)) for it in chunk.refused]
-    return replace(chunk, raw=written, refused=refused)
+    return replace(chunk, record=lambda row: _legible(chunk.record(row), rules), refused=refused)
 
 
 class _Form(NamedTuple):
@@ -70,17 +68,9 @@ class _Form(NamedTuple):
 
 @lru_cache(maxsize=_KEPT)
 def _form(definitions: Definitions) -> _Form:
-    import fastavro
-
-    try:
-        named: dict[str, Any] = {}
-        for text in definitions:
-            whole = fastavro.parse_schema(json.loads(text), named, expand=True)
-        plain = tuple(json.dumps(without_logical_types(json.loads(text))) for text in definitions)
-        return _Form(parse_definitions(plain), connect_schema(whole))
-    # fastavro raises whatever a wrong schema leads to.
-    except Exception as error:
-        raise unreadable_schema(definitions, error) from error
+    connect = connect_schema(parse_definitions(definitions, expand=True))
+    plain = tuple(json.dumps(without_logical_types(json.loads(text))) for text in definitions)
+    return _Form(parse_definitions(plain), connect)
 
 
 def _opened(raw: bytes, rules: RecordRules) -> tuple[Schema, Any]:

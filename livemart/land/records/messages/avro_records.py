@@ -86,8 +86,8 @@ def decode_record(body: bytes, schema: Any) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=_KEPT)
-def parse_definitions(definitions: Definitions) -> Any:
-    """Return the schema that is meant, as fastavro reads by it.
+def parse_definitions(definitions: Definitions, *, expand: bool = False) -> Any:
+    """Return the schema that is meant, as fastavro reads by it; `expand` puts named types in place.
 
     Raises:
         RegistryAwayError: it cannot be read; another one may be put there.
@@ -98,14 +98,11 @@ def parse_definitions(definitions: Definitions) -> Any:
     schema: Any = None
     try:
         for text in definitions:
-            schema = fastavro.parse_schema(json.loads(text), named)
+            schema = fastavro.parse_schema(json.loads(text), named, expand=expand)
     # fastavro raises whatever a wrong schema leads to.
     except Exception as error:
-        raise unreadable_schema(definitions, error) from error
+        begin = definitions[-1][:_SHOWN]
+        raise RegistryAwayError(
+            f"schema {begin}: cannot be read: {type(error).__name__}: {error}"
+        ) from error
     return schema
-
-
-def unreadable_schema(definitions: Definitions, error: Exception) -> RegistryAwayError:
-    """Return the error for a schema by which nothing can be read."""
-    begin = definitions[-1][:_SHOWN]
-    return RegistryAwayError(f"schema {begin}: cannot be read: {type(error).__name__}: {error}")

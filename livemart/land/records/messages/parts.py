@@ -6,13 +6,16 @@ Used for sources that map parts of a message to columns (`message:`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
 
 from livemart.land.reasons import LetterReason
 from livemart.land.records.exact_values import MalformedError, decode_text, refuse_characters
-from livemart.land.records.judge import Chunk, Group, Refused, to_rows
+from livemart.land.records.judge import Chunk, Group, Refused, all_refused
 from livemart.land.records.messages.message import Message, Record
 from livemart.project.landing_columns import RESCUED
 from livemart.project.record_logs.message_parts import TOMBSTONE
@@ -56,7 +59,7 @@ class PartColumns:
 
     def refused_chunk(self) -> Chunk:
         """Return the messages that are refused for their parts."""
-        return Chunk(to_rows(self._group, [], []), [], [], list(self.refused.values()))
+        return all_refused(self._group, list(self.refused.values()))
 
     def beside(self, chunk: Chunk) -> Chunk:
         """Return the rows of contents with the columns that hold parts of the same messages."""
@@ -67,30 +70,28 @@ class PartColumns:
             for field in self._group.schema.arrow
         ]
         arrays.append(chunk.rows.column(RESCUED))
-        return Chunk(
-            pa.table(arrays, schema=self._group.typed), chunk.lines, chunk.raw, chunk.refused
-        )
+        return replace(chunk, rows=pa.table(arrays, schema=self._group.typed))
 
 
 def _reader(part: str, kind: pa.DataType) -> Callable[[Message], Any]:
     """Return the function that reads a part for a column of a type; it raises MalformedError."""
     match part:
         case "key":
-            return _key_text if pa.types.is_string(kind) else _key_bytes
+            return _key_text if pa.types.is_string(kind) else attrgetter("key")
         case "headers":
             if pa.types.is_map(kind):
                 return _header_map
             is_text = pa.types.is_string(kind.value_type.field("value").type)
-            return _header_texts if is_text else _header_bytes
+            return partial(_header_list, is_text)
         case _:
             return _PLAIN[part]
 
 
 _PLAIN: Mapping[str, Callable[[Message], Any]] = {
-    "timestamp": lambda message: message.timestamp_us,
-    "topic": lambda message: message.topic,
-    "partition": lambda message: message.partition,
-    "offset": lambda message: message.offset,
+    "timestamp": attrgetter("timestamp_us"),
+    "topic": attrgetter("topic"),
+    "partition": attrgetter("partition"),
+    "offset": attrgetter("offset"),
     TOMBSTONE: lambda message: message.content is None,
 }
 
@@ -103,10 +104,6 @@ def _key_text(message: Message) -> str | None:
     return _text(message.key)
 
 
-def _key_bytes(message: Message) -> bytes | None:
-    return message.key
-
-
 def _header_map(message: Message) -> list[tuple[str, str | None]]:
     """Of a name that comes twice the last value holds, as brokers' own clients read them."""
     headers = {name: _text(value, f"{name}: ") for name, value in message.headers}
@@ -115,12 +112,9 @@ def _header_map(message: Message) -> list[tuple[str, str | None]]:
     return sorted(headers.items())
 
 
-def _header_texts(message: Message) -> list[dict[str, Any]]:
-    pairs = [(name, _text(value, f"{name}: ")) for name, value in message.headers]
-    refuse_characters([name for name, _ in pairs])
-    return [{"key": name, "value": value} for name, value in pairs]
-
-
-def _header_bytes(message: Message) -> list[dict[str, Any]]:
+def _header_list(is_text: bool, message: Message) -> list[dict[str, Any]]:
     refuse_characters([name for name, _ in message.headers])
-    return [{"key": name, "value": value} for name, value in message.headers]
+    return [
+        {"key": name, "value": _text(value, f"{name}: ") if is_text else value}
+        for name, value in message.headers
+    ]

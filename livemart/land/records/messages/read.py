@@ -81,4 +81,4 @@ def _without_content(group: Group, numbers: Sequence[int]) -> Chunk:
     """Return messages without content as rows: all NULL but for what stands beside it."""
     values = [[None] * len(group.schema.columns)] * len(numbers)
     rows = to_rows(group, values, [{}] * len(numbers))
-    return Chunk(rows, numbers, [b""] * len(numbers), [])
+    return Chunk(rows, numbers, lambda row: b"", [])

@@ -7,7 +7,7 @@ micro-batches that hold something else now, which are not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -117,9 +117,6 @@ def changed_files_of(delivery: Delivery) -> list[FileIdentity]:
     return [FileIdentity(**file) for file in delivery.receipt.get("changed", ())]
 
 
-def changes(identities: Mapping[FileIdentity, Iterable[str]]) -> list[Delivery]:
-    """Return deliveries that say which files have changed, by the tables that had read them."""
-    return [
-        Delivery(FILES_KIND, tuple(relations), {"files": [], "changed": [asdict(now)]})
-        for now, relations in identities.items()
-    ]
+def change_delivery(now: FileIdentity, relations: tuple[str, ...]) -> Delivery:
+    """Return a delivery that says that a file has changed, for the tables that had read it."""
+    return Delivery(FILES_KIND, relations, {"files": [], "changed": [asdict(now)]})

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
 
+from pydantic import TypeAdapter
+
 from livemart.errors import StateError
 from livemart.state.atomic_files import replace_file
 
@@ -64,6 +66,9 @@ class Slot:
     relations: tuple[str, ...]
 
 
+_SLOTS = TypeAdapter(list[Slot])
+
+
 def find_unplaced(checkpoint: Path, patterns: Mapping[str, str]) -> list[str]:
     """Return the relations that `place_slots` would give a new slot, sorted."""
     placed = {
@@ -82,20 +87,14 @@ def place_slots(checkpoint: Path, patterns: Mapping[str, str]) -> list[Slot]:
     slots += [Slot(pattern, tuple(names)) for pattern, names in added.items()]
     if slots != before:
         _widen_offsets(checkpoint, 1 + len(slots))
-        content = [{"path": slot.path, "relations": list(slot.relations)} for slot in slots]
-        replace_file(checkpoint / SLOTS_FILE, json.dumps(content, indent=1))
+        replace_file(checkpoint / SLOTS_FILE, _SLOTS.dump_json(slots, indent=1))
     return slots
 
 
 def kept_slots(checkpoint: Path) -> list[Slot]:
     """Return the slots of a checkpoint as they were placed; none before the first stream."""
     path = checkpoint / SLOTS_FILE
-    if not path.exists():
-        return []
-    return [
-        Slot(slot["path"], tuple(slot["relations"]))
-        for slot in json.loads(path.read_text(encoding="utf-8"))
-    ]
+    return _SLOTS.validate_json(path.read_bytes()) if path.exists() else []
 
 
 def seen_files(checkpoint: Path, position: int) -> frozenset[Path]:
@@ -124,8 +123,12 @@ def _still_read(slots: Sequence[Slot], patterns: Mapping[str, str]) -> list[Slot
 
 def last_committed(checkpoint: Path) -> int:
     """Return the last micro-batch that Spark will not replay; -1 for none."""
-    names = (path.name for path in (checkpoint / "commits").glob("*"))
-    return max((int(name) for name in names if name.isdigit()), default=-1)
+    return max(_batches(checkpoint / "commits"), default=-1)
+
+
+def _batches(folder: Path) -> list[int]:
+    """Return the micro-batches that files of a folder are named by, sorted."""
+    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
 
 
 def start_stream(
@@ -232,8 +235,7 @@ def _widen_offsets(checkpoint: Path, sources: int) -> None:
     micro-batches are what it looks at.
     """
     folder = checkpoint / "offsets"
-    batches = sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
-    for batch_id in batches[-2:]:
+    for batch_id in _batches(folder)[-2:]:
         path = folder / str(batch_id)
         lines = path.read_text(encoding="utf-8").splitlines()
         missing = sources - (len(lines) - 2)

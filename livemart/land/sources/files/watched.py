@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from livemart.land.sources.delivery import Delivery
-from livemart.land.sources.files.delivered import changed_files_of, changes, files_of
+from livemart.land.sources.files.delivered import change_delivery, changed_files_of, files_of
 from livemart.land.sources.files.folder import FileIdentity, LandingFolder
 from livemart.land.sources.manifest import Manifest
 
@@ -63,12 +63,12 @@ class WatchedFiles:
 
     def changed(self) -> list[Delivery]:
         """Return the files that hold something else now than when last seen."""
-        changed: dict[FileIdentity, tuple[str, ...]] = {}
+        changed: list[Delivery] = []
         for name, watched in self._files.items():
             if not self._folder.is_touched(watched.now):
                 continue
             path = self._folder.locate(name)
             now = self._folder.identify(path) if path else None
             if now is not None and not now.is_same_content(watched.now):
-                changed[now] = watched.relations
-        return changes(changed)
+                changed.append(change_delivery(now, watched.relations))
+        return changed

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
 
-from livemart.land.records.halves import Records, read_in_halves
+from livemart.land.records.columns import UnlikeError
+from livemart.land.records.halves import ReadColumns, Records, read_in_halves
 from livemart.land.records.judge import Chunk, to_rows
 from livemart.land.records.untyped_values import Rescued
 from tests.unit.land.records.rows import group_of
@@ -25,32 +26,38 @@ def rows_of(records: Records) -> pa.Table:
 def test_one_strange_record_costs_few_others_the_fast_reader() -> None:
     read_exactly: list[int] = []
 
-    def fast(records: Records) -> pa.Table | None:
-        is_strange = any(number == STRANGE for number, _ in records)
-        return None if is_strange else rows_of(records)
+    def fast(contents: Sequence[bytes], data: bytes) -> list[pa.Array]:
+        assert data == b"\n".join(contents)
+        if f"r{STRANGE}".encode() in contents:
+            raise UnlikeError
+        return [pa.array([raw.decode() for raw in contents])]
 
     def exactly(records: Records) -> Chunk:
         numbers = [number for number, _ in records]
         read_exactly.extend(numbers)
-        return Chunk(rows_of(records), numbers, [raw for _, raw in records], [])
+        return Chunk(rows_of(records), numbers, lambda row: records[row][1], [])
 
     chunk = read_in_halves(GROUP, RECORDS, fast, exactly)
 
     assert STRANGE in read_exactly and len(read_exactly) <= 24
     assert list(chunk.lines) == [number for number, _ in RECORDS]
-    assert list(chunk.raw) == [raw for _, raw in RECORDS]
+    assert list(map(chunk.record, range(1_000))) == [raw for _, raw in RECORDS]
     assert chunk.rows.column("id").to_pylist() == [raw.decode() for _, raw in RECORDS]
 
 
-@pytest.mark.parametrize("fast", [None, lambda records: None])
+def refuse(contents: Sequence[bytes], data: bytes) -> list[pa.Array]:
+    raise UnlikeError
+
+
+@pytest.mark.parametrize("fast", [None, refuse, lambda contents, data: [pa.array(["one"])]])
 def test_without_fast_rows_every_record_is_read_exactly_once(
-    fast: Callable[[Records], pa.Table | None] | None,
+    fast: ReadColumns | None,
 ) -> None:
     numbers: list[int] = []
 
     def exactly(records: Records) -> Chunk:
         numbers.extend(number for number, _ in records)
-        return Chunk(rows_of(records), [number for number, _ in records], [], [])
+        return Chunk(rows_of(records), numbers[-len(records) :], lambda row: b"", [])
 
     read_in_halves(GROUP, RECORDS, fast, exactly)
 

@@ -28,7 +28,7 @@ KINDS = {"id": "string", "at": "timestamp"}
 def chunk(group: Group, *records: dict[str, str], refused: tuple[Refused, ...] = ()) -> Chunk:
     converted = [convert_fields(group, record) for record in records]
     rows = to_rows(group, [values for values, _ in converted], [extra for _, extra in converted])
-    return Chunk(rows, range(1, len(records) + 1), [b"%r" % r for r in records], refused)
+    return Chunk(rows, range(1, len(records) + 1), lambda row: b"%r" % records[row], refused)
 
 
 def test_the_first_rule_that_refuses_gives_the_reason() -> None:

@@ -546,7 +546,7 @@ def test_a_manifest_keeps_ranges_and_offsets_as_json(shop: Shop) -> None:
         {
             "kind": "folder",
             "relations": ["bronze.orders", "bronze.order_events"],
-            "receipt": {"read": {"orders-0": [0, 1]}, "expired": {}},
+            "receipt": {"read": {"orders-0": [0, 1]}, "lost": []},
             "delivered_at": None,
         }
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,10 +9,8 @@ import pytest
 
 from livemart.errors import StateError
 from livemart.land.sources.delivery import Delivery
-from livemart.land.sources.files.delivered import changed_files_of, files_of
 from livemart.land.sources.manifest import Manifest, ManifestStore
 
-BEFORE = Path(__file__).with_name("manifest_of_files.json")
 IDENTITY = {"path": "orders/a.jsonl", "size": 5, "mtime_ns": 7, "digest": "ab"}
 
 
@@ -24,12 +21,12 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
         {"files": [IDENTITY], "changed": []},
         datetime(2026, 3, 1, 11, tzinfo=UTC),
     )
-    log = Delivery("outbox", ("bronze.sales",), {"read": {"0": [1, 2]}, "expired": {}})
+    log = Delivery("outbox", ("bronze.sales",), {"read": {"0": [1, 2]}, "lost": []})
     expected = Manifest(
         3,
         datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC),
         {"bronze.orders": 4},
-        (files, log),
+        [files, log],
         {"bronze.sales": {"0": 2}},
     )
     store = ManifestStore(tmp_path, "epoch")
@@ -40,25 +37,6 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert list(store.newest_first()) == [expected]
     assert store.read(4) is None
     assert expected.relations == ["bronze.orders", "bronze.sales"]
-
-
-def test_a_manifest_of_a_version_that_knew_only_files_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / "epoch"
-    folder.mkdir()
-    shutil.copy(BEFORE, folder / "3.json")
-
-    manifest = ManifestStore(tmp_path, "epoch").read(3)
-
-    assert manifest is not None
-    assert [(it.kind, it.relations) for it in manifest.deliveries] == [
-        ("files", ("bronze.orders", "bronze.order_events")),
-        ("files", ("bronze.orders",)),
-    ]
-    read, changed = manifest.deliveries
-    assert [file.path for file in files_of(read)] == ["orders/1.jsonl", "orders/2.jsonl"]
-    assert [file.path for file in changed_files_of(changed)] == ["orders/0.jsonl"]
-    assert manifest.delivered_at == datetime.fromtimestamp(1_700_000_000, UTC)
-    assert manifest.versions == {"bronze.orders": 3, "bronze.order_events": 2}
 
 
 def test_only_the_newest_manifests_are_kept(

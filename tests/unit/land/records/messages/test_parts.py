@@ -26,7 +26,7 @@ def values(kind: str, part: str, *records: Record) -> tuple[list[Any], PartColum
     offsets = [it[0] for it in records if it[0] not in columns.refused]
     nothing: list[Rescued] = [{} for _ in offsets]
     contents = to_rows(whole.of_contents, [["x"]] * len(offsets), nothing)
-    rows = columns.beside(Chunk(contents, offsets, [b""] * len(offsets), [])).rows
+    rows = columns.beside(Chunk(contents, offsets, lambda row: b"", [])).rows
     assert rows.column("id").to_pylist() == ["x"] * len(offsets)
     return rows.column("part").to_pylist(), columns
 
