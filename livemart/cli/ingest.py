@@ -61,13 +61,12 @@ def ingest(
     except ValueError as error:
         raise click.BadParameter(f"{error}: write 5s or 1 minute", param_hint="--every") from error
     with reported_errors(flags) as settings:
-        from livemart.cli.interrupts import Interrupts
         from livemart.land.ingest import find_source, hand_over_files, hand_over_input
         from livemart.land.spool import SpoolCounts
 
         table = find_source(settings, source, format_name)
         counts = SpoolCounts()
-        with Interrupts(settings.stop_timeout) as interrupts, interruptible(interrupts):
+        with interruptible(settings.stop_timeout) as interrupts:
             try:
                 if files:
                     hand_over_files(settings.landing, table, files, counts, judges=strict)

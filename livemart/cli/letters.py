@@ -5,7 +5,6 @@ Used by `livemart` and `runner.py`.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from livemart.cli.exits import reported_errors
-from livemart.cli.flags import OUTPUT, PLACES, PROJECT, json_or_text, with_flags
+from livemart.cli.flags import OUTPUT, PLACES, PROJECT, json_or_text, print_answer, with_flags
 from livemart.errors import nearest
 from livemart.intervals import parse_interval
 from livemart.land.reasons import LetterReason
@@ -155,7 +154,7 @@ def _report(output: str, limit: int, with_redriven: bool, flags: dict[str, Any])
 
         choice = _choice(settings, asked, with_redriven)
         report = describe_letters(settings.warehouse, choice, limit=limit)
-        click.echo(json.dumps(report, indent=2) if output == "json" else render_letters(report))
+        print_answer(output, report, render_letters(report))
 
 
 def _asked(flags: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
@@ -121,10 +120,6 @@ class WarehouseStatus:
     orphans: tuple[Orphan, ...] = ()
     drift: Mapping[str, Drift] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the status as JSON values; times in ISO 8601, UTC."""
-        return dict(_plain(asdict(self)))
-
 
 def read_status(
     warehouse_root: Path,
@@ -171,11 +166,14 @@ def read_status(
         ),
         store=None if store_url is None else look_at_store(store_url, published, now),
         set_aside=() if newest is None else _set_aside(newest, now),
-        strategy_failures=Counter(
-            unique_id
-            for row in rows
-            for unique_id, state in row.models.items()
-            if state.reason == "STRATEGY_FAILED"
+        # No Counter: `asdict` would count its items.
+        strategy_failures=dict(
+            Counter(
+                unique_id
+                for row in rows
+                for unique_id, state in row.models.items()
+                if state.reason == "STRATEGY_FAILED"
+            )
         ),
         refused_edit=read_refusal(warehouse_root),
         orphans=find_orphans(warehouse, log),
@@ -196,9 +194,7 @@ def render_status(status: WarehouseStatus) -> str:
         lines.append(RELEASE)
     lines += [f"warned by {name}" for name in status.warned_by]
     for aside in status.set_aside:
-        age = "never computed"
-        if aside.age_s is not None:
-            age = f"{format_interval(timedelta(seconds=round(aside.age_s)))} old"
+        age = "never computed" if aside.age_s is None else f"{_age(aside.age_s)} old"
         why = aside.message if aside.cause == aside.model else f"waits for {aside.cause}"
         lines.append(f"set aside {aside.model} since snapshot {aside.since_snapshot}, {age}: {why}")
     for name, count in status.strategy_failures.items():
@@ -449,11 +445,3 @@ def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> Snaps
             for relation, counts in sorted(row.landed.items())
         },
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.isoformat() if isinstance(value, datetime) else value
