@@ -428,9 +428,8 @@ def load_plans(
         narrator.step("reading the project")
         project = dbt.load()
         refuse_syntax_errors(project, session)
-        chosen = None
-        if selection := settings.selection:
-            chosen = dbt.selection(selection)
+        selection = settings.selection
+        chosen = dbt.selection(selection) if selection else None
     plans = ProjectPlans(project, Warehouse(settings.warehouse).column_names)
     return project, plans.models, chosen
 
