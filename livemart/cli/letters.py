@@ -166,8 +166,10 @@ def _choice(
     settings: Settings, asked: Mapping[str, Any], with_redriven: bool = False
 ) -> LetterChoice:
     from livemart.inspect.letter_report import letter_choice
+    from livemart.land.letters.chosen_letters import LetterChoice
 
-    return letter_choice(settings.warehouse, **asked, with_redriven=with_redriven)
+    choice = LetterChoice(**asked, with_redriven=with_redriven)
+    return letter_choice(settings.warehouse, choice)
 
 
 def _sources(settings: Settings) -> Mapping[str, SourceTable]:

@@ -6,8 +6,7 @@ Used by `dead-letters list` and `show`. Records are shown as text that no termin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from datetime import datetime
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +21,22 @@ _SHOWN_CHARACTERS = 500
 _SECONDS = "%Y-%m-%d %H:%M:%S"
 
 
-def letter_choice(
-    warehouse: Path,
-    *,
-    source: str | None = None,
-    reason: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    with_redriven: bool = False,
-) -> LetterChoice:
-    """Return which letters are meant.
+def letter_choice(warehouse: Path, choice: LetterChoice) -> LetterChoice:
+    """Return a choice with the whole name of its source.
 
     Args:
         warehouse: root of all tables.
-        source: relation of the source whose letters are asked for, or its last part; None for all.
-        reason: see `LetterChoice`, as the others.
+        choice: names a relation, or its last part.
 
     Raises:
         ConfigError: LETTER_SOURCE_UNKNOWN.
     """
-    if source is not None:
-        tables = Warehouse(warehouse)
-        every = read_letter_page(tables, LetterChoice(with_redriven=True), limit=0)
-        source = _source_named(source, sorted({count.source for count in every.counts}), tables)
-    return LetterChoice(source, reason, since, until, with_redriven)
+    if choice.source is None:
+        return choice
+    tables = Warehouse(warehouse)
+    every = read_letter_page(tables, LetterChoice(with_redriven=True), limit=0)
+    relations = sorted({count.source for count in every.counts})
+    return replace(choice, source=_source_named(choice.source, relations, tables))
 
 
 def describe_letters(
