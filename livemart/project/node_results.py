@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from livemart.errors import RefreshError
 from livemart.project.graph import Model, Project
 
 NodeStatus = Literal["success", "warn", "error", "skipped", "compiled"]
@@ -131,22 +130,3 @@ def failures_of(
             file = model.file if model else result.name
             messages[result.unique_id] = f"{file}: {why or without_plan(result.message)}"
     return messages
-
-
-def refuse_failures(
-    project: Project,
-    results: Mapping[str, NodeResult],
-    explain: Callable[[Model], str | None] = lambda model: None,
-) -> None:
-    """Stop if a model failed; the arguments are those of `failures_of`.
-
-    Raises:
-        RefreshError: MODEL_FAILED, naming each model with the database's own message.
-    """
-    if not (failures := failures_of(project, results, explain)):
-        return
-    raise RefreshError(
-        "MODEL_FAILED",
-        "\n".join(failures.values()),
-        hint="mend the model and run the command again; readers keep the last published snapshot",
-    )
