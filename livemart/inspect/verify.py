@@ -35,7 +35,6 @@ from livemart.project.graph import Model, Project
 from livemart.project.run_values import run_of
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
-from livemart.run.draft import table_versions
 from livemart.run.runtime import Narrator, compiling_session, open_dbt
 from livemart.settings import Settings
 from livemart.spark.arrow_views import to_frame
@@ -145,9 +144,12 @@ def verify_models(
 
 def _row_count(warehouse: Warehouse, project: Project, snapshot: Snapshot) -> int:
     """Return the rows of all tables of a snapshot; above the limit if one is unreadable."""
-    versions = table_versions(project, snapshot).items()
+    versions = dict(snapshot.sources)
+    for unique_id, state in snapshot.models.items():
+        if (model := project.models.get(unique_id)) is not None:
+            versions[model.relation] = state.version
     try:
-        return sum(warehouse.row_count(relation, version) for relation, version in versions)
+        return sum(warehouse.row_count(*table) for table in versions.items())
     except LivemartError:
         return FEW_STATEMENT_ROWS + 1
 
