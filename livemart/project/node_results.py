@@ -85,14 +85,13 @@ def _end_of(timing: Iterable[Any]) -> datetime | None:
 
 def node_progress(event: Any) -> NodeProgress | None:
     """Return what an event of dbt's says of a node, None if it says nothing."""
-    if event.info.name not in ("NodeStart", "NodeFinished", *_LINES):
+    name = event.info.name
+    if name not in ("NodeStart", "NodeFinished", *_LINES):
         return None
     node = event.data.node_info
-    if event.info.name in _LINES:
-        status = None if event.info.name == "LogStartLine" else status_of(node.node_status)
-        return NodeProgress(str(node.unique_id), status, event.info.msg)
-    ended = event.info.name == "NodeFinished"
-    return NodeProgress(str(node.unique_id), status_of(node.node_status) if ended else None)
+    has_ended = name not in ("NodeStart", "LogStartLine")
+    status = status_of(node.node_status) if has_ended else None
+    return NodeProgress(str(node.unique_id), status, event.info.msg if name in _LINES else None)
 
 
 def status_of(word: object) -> NodeStatus:
