@@ -13,6 +13,7 @@ import click
 
 from livemart.cli.exits import interruptible, reported_errors
 from livemart.cli.flags import OUTPUT, PLACES, PROJECT, json_or_text, with_flags
+from livemart.inspect.terminal_text import counted
 from livemart.intervals import parse_interval
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ def _rendered(relation: str, counts: SpoolCounts, output: str) -> str:
     if output == "json":
         totals = {"records": counts.records, "bytes": counts.size, "files": counts.files}
         return json.dumps({"source": relation} | totals | {"refused": dict(counts.refused)})
-    records = f"{counts.records:,} record{'s'[: counts.records != 1]}"
-    text = f"{relation}: {records} in {counts.files:,} file{'s'[: counts.files != 1]} handed over"
+    records, written = counted(counts.records, "record"), counted(counts.files, "file")
+    text = f"{relation}: {records} in {written} handed over"
     if not counts.refused:
         return text
     reasons = ", ".join(f"{count:,} {code}" for code, count in sorted(counts.refused.items()))

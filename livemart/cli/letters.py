@@ -15,6 +15,7 @@ import click
 from livemart.cli.exits import reported_errors
 from livemart.cli.flags import OUTPUT, PLACES, PROJECT, json_or_text, print_answer, with_flags
 from livemart.errors import nearest
+from livemart.inspect.terminal_text import counted
 from livemart.intervals import parse_interval
 from livemart.land.reasons import LetterReason
 
@@ -142,7 +143,7 @@ def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
             else:
                 counts = redrive(warehouse, settings.landing, sources, letters, contents)
         verb = "would be handed over" if dry_run else "handed over again"
-        click.echo(f"{counts.records:,} record{'s'[: counts.records != 1]} {verb}{_left(counts)}")
+        click.echo(f"{counted(counts.records, 'record')} {verb}{_left(counts)}")
         if counts.left and not counts.records:
             sys.exit(1)
 

@@ -150,14 +150,13 @@ def read_status(
     rows = snapshots[:limit]
     newest = rows[0] if rows else None
     published = log.newest_published()
-    staleness = now - published.finished_at if published else None
-    checked = _checked(published, newest, warehouse_root, now)
+    checked_s = _checked_s(published, newest, warehouse_root, now)
     tests = newest.tests if newest else {}
     return WarehouseStatus(
         at=now,
-        is_stale=checked is None or checked > 2 * every,
-        staleness_s=staleness.total_seconds() if staleness is not None else None,
-        checked_s=checked.total_seconds() if checked is not None else None,
+        is_stale=checked_s is None or checked_s > 2 * every.total_seconds(),
+        staleness_s=(now - published.finished_at).total_seconds() if published else None,
+        checked_s=checked_s,
         held_by=tuple(sorted(name for name, word in tests.items() if word in ("fail", "error"))),
         warned_by=tuple(sorted(name for name, word in tests.items() if word == "warn")),
         sources=_sources(warehouse, rows, now, _lags(warehouse_root, landing)),
@@ -294,9 +293,9 @@ def _age(seconds: float) -> str:
     return format_interval(timedelta(seconds=round(seconds)))
 
 
-def _checked(
+def _checked_s(
     published: Snapshot | None, newest: Snapshot | None, warehouse: Path, now: datetime
-) -> timedelta | None:
+) -> float | None:
     """Return how long ago readers were last known to see the newest; None if they see nothing.
 
     A pass without news leaves no snapshot, only its mark in the checkpoint.
@@ -306,7 +305,7 @@ def _checked(
     times = [published.finished_at]
     if published == newest and (passed_at := last_pass_at(warehouse)) is not None:
         times.append(passed_at)
-    return now - max(times)
+    return (now - max(times)).total_seconds()
 
 
 def _age_line(status: WarehouseStatus) -> str:
