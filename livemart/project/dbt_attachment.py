@@ -64,13 +64,6 @@ def attached(
     from dbt.task.compile import CompileTask
 
     _know_all()
-    narrowing = (f"{prefix}{name}" for prefix in ("DBT_", "DBT_ENGINE_") for name in _NARROWING)
-    names = (_WAREHOUSE, *narrowing)
-    before = {name: os.environ.pop(name) for name in names if name in os.environ}
-    if warehouse is not None:
-        os.environ[_WAREHOUSE] = str(warehouse)
-    elif _WAREHOUSE in before:
-        os.environ[_WAREHOUSE] = before[_WAREHOUSE]
     replacements: list[Replacement] = [
         (spark_session, "Connection", connection),
         (Manifest, "use_microbatch_batches", lambda *_, **__: False),
@@ -83,6 +76,13 @@ def attached(
         replacements.append((NodeSelector, "get_selected", lambda *_, **__: set(only)))
     if before_compile is not None:
         replacements.append((CompileTask, "before_run", _calling(before_compile, CompileTask)))
+    narrowing = (f"{prefix}{name}" for prefix in ("DBT_", "DBT_ENGINE_") for name in _NARROWING)
+    names = (_WAREHOUSE, *narrowing)
+    before = {name: os.environ.pop(name) for name in names if name in os.environ}
+    if warehouse is not None:
+        os.environ[_WAREHOUSE] = str(warehouse)
+    elif _WAREHOUSE in before:
+        os.environ[_WAREHOUSE] = before[_WAREHOUSE]
     try:
         with _replaced(replacements):
             yield
