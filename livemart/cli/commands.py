@@ -31,6 +31,8 @@ from livemart.cli.flags import (
     SERVING_STORE,
     SPARK,
     json_or_text,
+    print_answer,
+    settings_folder,
     with_flags,
 )
 from livemart.cli.ingest import ingest
@@ -63,7 +65,7 @@ def build(new_epoch: bool, **flags: Any) -> None:
     With --select, --exclude or --selector only the models so named are built anew; the others are
     refreshed.
     """
-    with _run(flags, builds=True) as (runtime, pipeline, _):
+    with _run(flags, builds=True) as (runtime, pipeline):
         selection = runtime.settings.selection
         if not selection:
             finish(pipeline.build(new_epoch=new_epoch))
@@ -81,13 +83,12 @@ def refresh(**flags: Any) -> None:
     are set aside: they stay as they were, until a pass without them.
     """
     with reported_errors(flags) as settings:
-        from livemart.cli.interrupts import Interrupts
         from livemart.run.idle import has_nothing_to_do
 
-        with Interrupts(settings.stop_timeout) as interrupts, interruptible(interrupts):
+        with interruptible(settings.stop_timeout):
             if has_nothing_to_do(settings):
                 finish_idle()
-    with _run(flags, is_short=True, leaves_out=True) as (_, pipeline, _interrupts):
+    with _run(flags, is_short=True, leaves_out=True) as (_, pipeline):
         finish(pipeline.refresh())
 
 
@@ -113,15 +114,12 @@ def up(**flags: Any) -> None:
 def serve(**flags: Any) -> None:
     """Serve the API and the page from a store that another process fills, until Ctrl-C."""
     with reported_errors(flags, extra="serve") as settings:
-        from livemart.cli.interrupts import Interrupts
         from livemart.observe.logs import configure_logs
         from livemart.serve.server import open_server
 
         configure_logs(settings.log_format, debug=settings.debug)
-        interrupts = Interrupts(settings.stop_timeout)
         with (
-            interrupts,
-            interruptible(interrupts),
+            interruptible(settings.stop_timeout) as interrupts,
             open_server(settings, interrupts.stop.set) as greeting,
         ):
             interrupts.install(patient=True)
@@ -186,7 +184,7 @@ def list_tokens(output: str, **flags: Any) -> None:
 
         with open_tokens(settings) as tokens:
             report = describe_tokens(tokens.tokens())
-        click.echo(json.dumps(report, indent=2) if output == "json" else render_tokens(report))
+        print_answer(output, report, render_tokens(report))
 
 
 @token.command("revoke")
@@ -216,7 +214,7 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
         with _narrator(settings) as narrator:
             project, plans, chosen = load_plans(settings, narrator)
         report = describe_plans(project, plans, chosen)
-        click.echo(json.dumps(report, indent=2) if output == "json" else render_plans(report))
+        print_answer(output, report, render_plans(report))
         require_policies(project, plans)
         if strict and (names := full_models(report)):
             click.echo(f"recomputed in full: {', '.join(names)}", err=True)
@@ -245,10 +243,7 @@ def corrections(output: str, since: datetime | None, **flags: Any) -> None:
         earliest = since or datetime.now(UTC) - timedelta(days=7)
         snapshots = SnapshotLog(settings.warehouse).since(earliest)
         answer = find_corrections(Warehouse(settings.warehouse), project, plans, snapshots, chosen)
-        is_json = output == "json"
-        click.echo(
-            json.dumps(answer.to_json(), indent=2) if is_json else render_corrections(answer)
-        )
+        print_answer(output, answer.to_json(), render_corrections(answer))
 
 
 @cli.command()
@@ -262,14 +257,9 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
     model differs, with 3 if none does and one could not be compared.
     """
     with reported_errors(flags) as settings:
-        from livemart.cli.interrupts import Interrupts
         from livemart.inspect.verify import render_comparison, verify_snapshot
 
-        with (
-            Interrupts(settings.stop_timeout) as interrupts,
-            interruptible(interrupts),
-            _narrator(settings) as narrator,
-        ):
+        with interruptible(settings.stop_timeout), _narrator(settings) as narrator:
             comparisons = []
             for comparison in verify_snapshot(settings, narrator):
                 comparisons.append(comparison)
@@ -288,8 +278,7 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
 @json_or_text
 @click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
 @click.option("--limit", type=click.IntRange(1), default=10, help="How many snapshots to list.")
-@click.option("--project-dir", metavar="DIR", help="Folder of livemart.yml. [default: .]")
-@click.option("--profiles-dir", metavar="DIR", help="Accepted for uniformity; not read.")
+@settings_folder
 def status(output: str, limit: int, **flags: Any) -> None:
     """Show freshness, lag, snapshots, landed and rejected records, failing tests, the store."""
     with reported_errors(flags) as settings:
@@ -303,16 +292,13 @@ def status(output: str, limit: int, **flags: Any) -> None:
             store_url=settings.store_url,
             limit=limit,
         )
-        click.echo(
-            json.dumps(report.to_json(), indent=2) if output == "json" else render_status(report)
-        )
+        print_answer(output, asdict(report), render_status(report))
 
 
 @cli.command()
 @with_flags(PLACES, OUTPUT)
 @json_or_text
-@click.option("--project-dir", metavar="DIR", help="Folder of livemart.yml. [default: .]")
-@click.option("--profiles-dir", metavar="DIR", help="Accepted for uniformity; not read.")
+@settings_folder
 def tables(output: str, **flags: Any) -> None:
     """Name folder and version of each published table, for readers other than livemart."""
     with reported_errors(flags) as settings:
@@ -325,18 +311,15 @@ def tables(output: str, **flags: Any) -> None:
 
         snapshot = published_snapshot(settings.warehouse)
         published = published_tables(settings.warehouse, snapshot)
-        if output == "json":
-            click.echo(json.dumps(describe_published(snapshot, published), indent=2))
-        else:
-            click.echo(render_published(snapshot, published))
+        values = describe_published(snapshot, published)
+        print_answer(output, values, render_published(snapshot, published))
 
 
 @cli.command()
 @with_flags(PLACES, OUTPUT)
 @json_or_text
 @click.option("--dry-run", is_flag=True, help="Only tell what would be removed.")
-@click.option("--project-dir", metavar="DIR", help="Folder of livemart.yml. [default: .]")
-@click.option("--profiles-dir", metavar="DIR", help="Accepted for uniformity; not read.")
+@settings_folder
 def maintain(output: str, dry_run: bool, **flags: Any) -> None:
     """Remove files of tables that no reader needs: older than the table's retention (7 days).
 
@@ -357,10 +340,8 @@ def maintain(output: str, dry_run: bool, **flags: Any) -> None:
             )
         if not dry_run:
             note_upkeep(settings.warehouse, datetime.now(UTC))
-        if output == "json":
-            click.echo(json.dumps([asdict(it) for it in removed], indent=2))
-        else:
-            click.echo(render_removed(removed, is_trial=dry_run))
+        values = list(map(asdict, removed))
+        print_answer(output, values, render_removed(removed, is_trial=dry_run))
         if any(it.error for it in removed):
             sys.exit(1)
 
@@ -384,10 +365,7 @@ def doctor(output: str, **flags: Any) -> None:
         from livemart.inspect.doctor import diagnose, render_findings
 
         findings = diagnose(settings)
-        if output == "json":
-            click.echo(json.dumps(list(map(asdict, findings)), indent=2))
-        else:
-            click.echo(render_findings(findings))
+        print_answer(output, list(map(asdict, findings)), render_findings(findings))
         if any(finding.is_problem for finding in findings):
             sys.exit(2)
 
@@ -404,7 +382,7 @@ def _narrator(settings: Settings) -> Iterator[Narrator]:
 
 
 def _stream(flags: dict[str, Any], *, serves: bool) -> None:
-    with _run(flags, has_guests=True, serves=serves, leaves_out=True) as (runtime, pipeline, _):
+    with _run(flags, has_guests=True, serves=serves, leaves_out=True) as (runtime, pipeline):
         from livemart.run.stream import Stream
 
         finish(Stream(pipeline).run(runtime.settings.every))
@@ -419,11 +397,10 @@ def _run(
     is_short: bool = False,
     leaves_out: bool = False,
     builds: bool = False,
-) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
+) -> Iterator[tuple[Runtime, Pipeline]]:
     """Open everything that writing needs, with the signals held."""
     with reported_errors(flags, extra="serve" if serves else None) as settings:
         from livemart.cli.goodbye import Goodbye
-        from livemart.cli.interrupts import Interrupts
         from livemart.observe.logs import configure_logs
         from livemart.observe.progress import open_watcher
         from livemart.run.runtime import check_project, open_runtime
@@ -434,10 +411,8 @@ def _run(
             check_project(settings)
 
         goodbye = Goodbye(settings.stop_timeout, _say)
-        interrupts = Interrupts(settings.stop_timeout, goodbye.begin)
         with (
-            interrupts,
-            interruptible(interrupts),
+            interruptible(settings.stop_timeout, goodbye.begin) as interrupts,
             _serving(settings, interrupts) if serves else nullcontext(),
             open_watcher(settings.log_format) as watcher,
             open_runtime(
@@ -453,16 +428,15 @@ def _run(
 
             interrupts.install(patient=True)
             goodbye.waits = True
-            heard = goodbye.hears(watcher)
             pipeline = Pipeline(
                 runtime,
-                heard,
+                goodbye.hears(watcher),
                 stop=interrupts.stop,
                 abandon=interrupts.abandon,
                 leaves_out=leaves_out,
             )
             try:
-                yield runtime, pipeline, interrupts
+                yield runtime, pipeline
             finally:
                 goodbye.end()
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import shutil
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -28,20 +29,26 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def interruptible(interrupts: Interrupts) -> Iterator[None]:
-    """Exit with 130 or 143 if a signal came, whatever broke because of it."""
-    from livemart.cli.interrupts import Interrupted
+def interruptible(
+    patience: timedelta, notify: Callable[[], None] = lambda: None
+) -> Iterator[Interrupts]:
+    """Hold the signals; exit with 130 or 143 if one came, whatever broke because of it.
 
-    try:
-        yield
-    except (Exception, SystemExit, KeyboardInterrupt, Interrupted) as error:
+    The arguments are those of `Interrupts`.
+    """
+    from livemart.cli.interrupts import Interrupted, Interrupts
+
+    with Interrupts(patience, notify) as interrupts:
+        try:
+            yield interrupts
+        except (Exception, SystemExit, KeyboardInterrupt, Interrupted) as error:
+            if interrupts.exit_code is not None:
+                sys.exit(interrupts.exit_code)
+            if isinstance(error, KeyboardInterrupt):
+                sys.exit(130)
+            raise
         if interrupts.exit_code is not None:
             sys.exit(interrupts.exit_code)
-        if isinstance(error, KeyboardInterrupt):
-            sys.exit(130)
-        raise
-    if interrupts.exit_code is not None:
-        sys.exit(interrupts.exit_code)
 
 
 @contextmanager
@@ -127,16 +134,13 @@ def as_full_disk(error: BaseException, warehouse: Path) -> StateError | None:
     Args:
         warehouse: the place to name if the error names none.
     """
-    cause = full_disk(error)
-    return None if cause is None else _disk_full(cause, warehouse)
-
-
-def _disk_full(error: BaseException, warehouse: Path) -> StateError:
-    named = getattr(error, "filename", None)
+    if (cause := full_disk(error)) is None:
+        return None
+    named = getattr(cause, "filename", None)
     place = Path(named) if isinstance(named, str) else warehouse
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip() for line in str(cause).splitlines()]
     words = next((line for line in lines if any(word in line for word in FULL_DISK_WORDS)), "")
-    reason = words or getattr(error, "strerror", None) or str(error)
+    reason = words or getattr(cause, "strerror", None) or str(cause)
     return StateError(
         "DISK_FULL",
         f"{place}: {_free(place)}: {reason}",

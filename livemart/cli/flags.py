@@ -5,7 +5,9 @@ Used by the commands. A flag's default stands in the settings, not here: None me
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 import click
@@ -66,6 +68,17 @@ json_or_text = click.option(
 )
 
 
+def print_answer(output: str, values: object, text: str) -> None:
+    """Print an answer in the form that `--output` asks for.
+
+    Args:
+        values: what `json` prints; times in it become ISO 8601.
+        text: what `text` prints.
+    """
+    is_json = output == "json"
+    click.echo(json.dumps(values, indent=2, default=datetime.isoformat) if is_json else text)
+
+
 def with_flags(*groups: tuple[Callable[[Any], Any], ...]) -> Callable[[Command], Command]:
     """Return a decorator that gives a command these flags, in this order."""
 
@@ -75,3 +88,11 @@ def with_flags(*groups: tuple[Callable[[Any], Any], ...]) -> Callable[[Command],
         return command
 
     return decorate
+
+
+settings_folder = with_flags(
+    (
+        click.option("--project-dir", metavar="DIR", help="Folder of livemart.yml. [default: .]"),
+        click.option("--profiles-dir", metavar="DIR", help="Accepted for uniformity; not read."),
+    )
+)

@@ -13,6 +13,7 @@ import click
 
 from livemart.cli.exits import interruptible, reported_errors
 from livemart.cli.flags import OUTPUT, PLACES, PROJECT, json_or_text, with_flags
+from livemart.inspect.terminal_text import counted
 from livemart.intervals import parse_interval
 
 if TYPE_CHECKING:
@@ -61,7 +62,6 @@ def ingest(
     except ValueError as error:
         raise click.BadParameter(f"{error}: write 5s or 1 minute", param_hint="--every") from error
     with reported_errors(flags) as settings:
-        from livemart.cli.interrupts import Interrupts
         from livemart.land.ingest import (
             hand_over_files,
             hand_over_input,
@@ -72,7 +72,7 @@ def ingest(
 
         table = source_called(read_project(settings), source, format_name)
         counts = SpoolCounts()
-        with Interrupts(settings.stop_timeout) as interrupts, interruptible(interrupts):
+        with interruptible(settings.stop_timeout) as interrupts:
             try:
                 if files:
                     hand_over_files(settings.landing, table, files, counts, judges=strict)
@@ -101,8 +101,8 @@ def _rendered(relation: str, counts: SpoolCounts, output: str) -> str:
     if output == "json":
         totals = {"records": counts.records, "bytes": counts.size, "files": counts.files}
         return json.dumps({"source": relation} | totals | {"refused": dict(counts.refused)})
-    records = f"{counts.records:,} record{'s'[: counts.records != 1]}"
-    text = f"{relation}: {records} in {counts.files:,} file{'s'[: counts.files != 1]} handed over"
+    records, written = counted(counts.records, "record"), counted(counts.files, "file")
+    text = f"{relation}: {records} in {written} handed over"
     if not counts.refused:
         return text
     reasons = ", ".join(f"{count:,} {code}" for code, count in sorted(counts.refused.items()))

@@ -5,7 +5,6 @@ Used by `livemart` and `runner.py`.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from livemart.cli.exits import reported_errors
-from livemart.cli.flags import OUTPUT, PLACES, PROJECT, json_or_text, with_flags
+from livemart.cli.flags import OUTPUT, PLACES, PROJECT, json_or_text, print_answer, with_flags
 from livemart.errors import nearest
+from livemart.inspect.terminal_text import counted
 from livemart.intervals import parse_interval
 from livemart.land.reasons import LetterReason
 
@@ -143,7 +143,7 @@ def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
             else:
                 counts = driver.redrive(sources, letters, contents)
         verb = "would be handed over" if dry_run else "handed over again"
-        click.echo(f"{counts.records:,} record{'s'[: counts.records != 1]} {verb}{_left(counts)}")
+        click.echo(f"{counted(counts.records, 'record')} {verb}{_left(counts)}")
         if counts.left and not counts.records:
             sys.exit(1)
 
@@ -155,7 +155,7 @@ def _report(output: str, limit: int, with_redriven: bool, flags: dict[str, Any])
 
         choice = _choice(settings, asked, with_redriven)
         report = describe_letters(settings.warehouse, choice, limit=limit)
-        click.echo(json.dumps(report, indent=2) if output == "json" else render_letters(report))
+        print_answer(output, report, render_letters(report))
 
 
 def _asked(flags: dict[str, Any]) -> dict[str, Any]:
@@ -167,8 +167,10 @@ def _choice(
     settings: Settings, asked: Mapping[str, Any], with_redriven: bool = False
 ) -> LetterChoice:
     from livemart.inspect.letter_report import letter_choice
+    from livemart.land.letters.chosen_letters import LetterChoice
 
-    return letter_choice(settings.warehouse, **asked, with_redriven=with_redriven)
+    choice = LetterChoice(**asked, with_redriven=with_redriven)
+    return letter_choice(settings.warehouse, choice)
 
 
 def _sources(settings: Settings) -> Mapping[str, SourceTable]:

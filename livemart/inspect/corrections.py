@@ -15,7 +15,7 @@ from typing import Any
 from livemart.arrow.bags import WEIGHT
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
-from livemart.inspect.terminal_text import aligned
+from livemart.inspect.terminal_text import aligned, counted
 from livemart.intervals import format_interval
 from livemart.land.letters.plain_text import one_line
 from livemart.plan.planner import FinalFlag, Plan
@@ -154,8 +154,7 @@ def render_corrections(corrections: Corrections) -> str:
             )
     for name, snapshots in corrections.unknown.items():
         lines.append(
-            f"{name}: the changes of {len(snapshots)} snapshot{'s'[: len(snapshots) != 1]} are no "
-            "longer kept "
+            f"{name}: the changes of {counted(len(snapshots), 'snapshot')} are no longer kept "
             f"({min(snapshots)} to {max(snapshots)})"
         )
     return "\n".join(lines)
@@ -175,6 +174,21 @@ def _corrected(
         # Without a key, each row is all that tells it from others.
         return tuple(row[name] for name in names or _values(row))
 
+    def correction(old: _Row | None, new: _Row | None) -> Correction:
+        row = old or new or {}
+        end = row.get(flag.time) if flag.time else None
+        late_by = passed - end if passed is not None and isinstance(end, datetime) else None
+        return Correction(
+            model,
+            snapshot.snapshot_id,
+            snapshot.finished_at,
+            end,
+            late_by,
+            {name: row[name] for name in names},
+            _values(old),
+            _values(new),
+        )
+
     removed: dict[tuple[Any, ...], list[_Row]] = {}
     for row in changed:
         if row[WEIGHT] < 0:
@@ -186,35 +200,11 @@ def _corrected(
         end = row.get(flag.time) if flag.time else None
         is_late = end is not None and passed is not None and end <= passed
         if before[flag.column] if before is not None else is_late:
-            yield _correction(model, snapshot, flag, names, passed, before, row)
+            yield correction(before, row)
     for rows in removed.values():
         for row in rows:
             if row[flag.column]:
-                yield _correction(model, snapshot, flag, names, passed, row, None)
-
-
-def _correction(
-    model: str,
-    snapshot: Snapshot,
-    flag: FinalFlag,
-    key: Sequence[str],
-    passed: datetime | None,
-    old: _Row | None,
-    new: _Row | None,
-) -> Correction:
-    row = old or new or {}
-    end = row.get(flag.time) if flag.time else None
-    late_by = passed - end if passed is not None and isinstance(end, datetime) else None
-    return Correction(
-        model,
-        snapshot.snapshot_id,
-        snapshot.finished_at,
-        end,
-        late_by,
-        {name: row[name] for name in key},
-        _values(old),
-        _values(new),
-    )
+                yield correction(row, None)
 
 
 def _values(row: _Row | None) -> Any:

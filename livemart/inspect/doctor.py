@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from livemart.errors import LivemartError
 from livemart.inspect.store_standing import look_at_store
+from livemart.settings import Settings
 from livemart.spark.jars import delta_jars, is_named, jar_cache, missing_jars
 from livemart.spark.java import require_java
 from livemart.state.checkpoint import Recorded, open_checkpoint, read_epoch
@@ -48,35 +49,22 @@ class Finding:
         return self.level == "problem"
 
 
-class Places(Protocol):
-    """The settings that the doctor looks at."""
-
-    @property
-    def warehouse(self) -> Path: ...
-    @property
-    def landing(self) -> Path: ...
-    @property
-    def jars(self) -> Path | None: ...
-    @property
-    def store_url(self) -> str | None: ...
-
-
-def diagnose(places: Places) -> list[Finding]:
+def diagnose(settings: Settings) -> list[Finding]:
     """Return a finding for everything looked at, in the order in which a run would meet it."""
-    warehouse = places.warehouse
+    warehouse = settings.warehouse
     holder = who_holds(warehouse)
     checks: Sequence[Callable[[], Finding]] = (
         _check_python,
         lambda: _guarded("java", lambda: f"Java 17 at {require_java()}"),
         lambda: check_versions(_required_versions(), _installed_version),
-        lambda: check_jars(places.jars),
+        lambda: check_jars(settings.jars),
         lambda: check_warehouse(warehouse),
         lambda: check_disk(warehouse),
-        lambda: check_landing(places.landing),
+        lambda: check_landing(settings.landing),
         lambda: check_lock(holder, is_locked=is_held(warehouse)),
         lambda: check_loopback(holder),
         lambda: check_checkpoint(warehouse),
-        lambda: check_store(places.store_url, warehouse),
+        lambda: check_store(settings.store_url, warehouse),
     )
     return [check() for check in checks]
 

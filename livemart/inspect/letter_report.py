@@ -6,8 +6,7 @@ Used by `dead-letters list` and `show`. Records are shown as text that no termin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from datetime import datetime
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +18,31 @@ from livemart.land.letters.letter_pages import read_letter_page
 from livemart.land.letters.plain_text import one_line
 
 _SHOWN_CHARACTERS = 500
+_SECONDS = "%Y-%m-%d %H:%M:%S"
 
 
-def letter_choice(
-    warehouse: Path,
-    *,
-    source: str | None = None,
-    reason: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    with_redriven: bool = False,
-) -> LetterChoice:
-    """Return which letters are meant.
+def letter_choice(warehouse: Path, choice: LetterChoice) -> LetterChoice:
+    """Return a choice with the whole name of its source.
 
     Args:
         warehouse: root of all tables.
-        source: relation of the source whose letters are asked for, or its last part; None for all.
-        reason: see `LetterChoice`, as the others.
+        choice: names a relation, or its last part.
 
     Raises:
         ConfigError: LETTER_SOURCE_UNKNOWN.
     """
-    if source is not None:
-        tables = Warehouse(warehouse)
-        every = read_letter_page(tables, LetterChoice(with_redriven=True), limit=0)
-        source = _source_named(source, sorted({count.source for count in every.counts}), tables)
-    return LetterChoice(source, reason, since, until, with_redriven)
+    if choice.source is None:
+        return choice
+    tables = Warehouse(warehouse)
+    every = read_letter_page(tables, LetterChoice(with_redriven=True), limit=0)
+    relations = sorted({count.source for count in every.counts})
+    return replace(choice, source=_source_named(choice.source, relations, tables))
 
 
 def describe_letters(
     warehouse: Path, choice: LetterChoice | None = None, *, limit: int = 20
 ) -> dict[str, Any]:
-    """Return dead letters as JSON values.
+    """Return dead letters as JSON values, but for their times.
 
     Args:
         warehouse: root of all tables.
@@ -63,8 +55,8 @@ def describe_letters(
     """
     page = read_letter_page(Warehouse(warehouse), choice or LetterChoice(), limit=limit)
     return {
-        "counts": [_as_json(asdict(count)) for count in page.counts],
-        "letters": [_as_json(asdict(letter)) for letter in page.letters],
+        "counts": list(map(asdict, page.counts)),
+        "letters": list(map(asdict, page.letters)),
         "total": page.total,
     }
 
@@ -79,8 +71,8 @@ def render_letters(report: Mapping[str, Any]) -> str:
             one_line(row["source"]),
             row["reason"],
             f"{row['letters']:,}",
-            _shown_time(row["first_seen"]),
-            _shown_time(row["last_seen"]),
+            f"{row['first_seen']:{_SECONDS}}",
+            f"{row['last_seen']:{_SECONDS}}",
         )
         for row in report["counts"]
     ]
@@ -93,13 +85,6 @@ def render_letters(report: Mapping[str, Any]) -> str:
         "`livemart dead-letters export`, and re-drive that file"
     )
     return "\n\n".join(blocks)
-
-
-def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: value.isoformat() if isinstance(value, datetime) else value
-        for name, value in values.items()
-    }
 
 
 def _source_named(text: str, relations: Sequence[str], tables: Warehouse) -> str:
@@ -120,7 +105,7 @@ def _source_named(text: str, relations: Sequence[str], tables: Warehouse) -> str
 
 
 def _block(letter: Mapping[str, Any]) -> str:
-    landed = f"{_shown_time(letter['landed_at'])} UTC, batch {letter['batch_id']}"
+    landed = f"{letter['landed_at']:{_SECONDS}} UTC, batch {letter['batch_id']}"
     lines = [
         f"{one_line(letter['source'])}  {letter['reason']}",
         f"  landed  {landed}",
@@ -132,7 +117,3 @@ def _block(letter: Mapping[str, Any]) -> str:
         size = "" if is_whole else f"... ({letter['record_bytes'] or 0:,} bytes)"
         lines.append(f"  record  {one_line(record[:_SHOWN_CHARACTERS])}{size}")
     return "\n".join(lines)
-
-
-def _shown_time(text: str) -> str:
-    return text[:19].replace("T", " ")

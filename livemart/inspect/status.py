@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
@@ -121,10 +120,6 @@ class WarehouseStatus:
     orphans: tuple[Orphan, ...] = ()
     drift: Mapping[str, Drift] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the status as JSON values; times in ISO 8601, UTC."""
-        return dict(_plain(asdict(self)))
-
 
 def read_status(
     warehouse_root: Path,
@@ -155,14 +150,13 @@ def read_status(
     rows = snapshots[:limit]
     newest = rows[0] if rows else None
     published = log.newest_published()
-    staleness = now - published.finished_at if published else None
-    checked = _checked(published, newest, warehouse_root, now)
+    checked_s = _checked_s(published, newest, warehouse_root, now)
     tests = newest.tests if newest else {}
     return WarehouseStatus(
         at=now,
-        is_stale=checked is None or checked > 2 * every,
-        staleness_s=staleness.total_seconds() if staleness is not None else None,
-        checked_s=checked.total_seconds() if checked is not None else None,
+        is_stale=checked_s is None or checked_s > 2 * every.total_seconds(),
+        staleness_s=(now - published.finished_at).total_seconds() if published else None,
+        checked_s=checked_s,
         held_by=tuple(sorted(name for name, word in tests.items() if word in ("fail", "error"))),
         warned_by=tuple(sorted(name for name, word in tests.items() if word == "warn")),
         sources=_sources(warehouse, rows, now, _lags(warehouse_root, landing)),
@@ -171,11 +165,14 @@ def read_status(
         ),
         store=None if store_url is None else look_at_store(store_url, published, now),
         set_aside=() if newest is None else _set_aside(newest, now),
-        strategy_failures=Counter(
-            unique_id
-            for row in rows
-            for unique_id, state in row.models.items()
-            if state.reason == "STRATEGY_FAILED"
+        # No Counter: `asdict` would count its items.
+        strategy_failures=dict(
+            Counter(
+                unique_id
+                for row in rows
+                for unique_id, state in row.models.items()
+                if state.reason == "STRATEGY_FAILED"
+            )
         ),
         refused_edit=read_refusal(warehouse_root),
         orphans=find_orphans(warehouse, log),
@@ -196,9 +193,7 @@ def render_status(status: WarehouseStatus) -> str:
         lines.append(RELEASE)
     lines += [f"warned by {name}" for name in status.warned_by]
     for aside in status.set_aside:
-        age = "never computed"
-        if aside.age_s is not None:
-            age = f"{format_interval(timedelta(seconds=round(aside.age_s)))} old"
+        age = "never computed" if aside.age_s is None else f"{_age(aside.age_s)} old"
         why = aside.message if aside.cause == aside.model else f"waits for {aside.cause}"
         lines.append(f"set aside {aside.model} since snapshot {aside.since_snapshot}, {age}: {why}")
     for name, count in status.strategy_failures.items():
@@ -298,9 +293,9 @@ def _age(seconds: float) -> str:
     return format_interval(timedelta(seconds=round(seconds)))
 
 
-def _checked(
+def _checked_s(
     published: Snapshot | None, newest: Snapshot | None, warehouse: Path, now: datetime
-) -> timedelta | None:
+) -> float | None:
     """Return how long ago readers were last known to see the newest; None if they see nothing.
 
     A pass without news leaves no snapshot, only its mark in the checkpoint.
@@ -310,7 +305,7 @@ def _checked(
     times = [published.finished_at]
     if published == newest and (passed_at := last_pass_at(warehouse)) is not None:
         times.append(passed_at)
-    return now - max(times)
+    return (now - max(times)).total_seconds()
 
 
 def _age_line(status: WarehouseStatus) -> str:
@@ -449,11 +444,3 @@ def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> Snaps
             for relation, counts in sorted(row.landed.items())
         },
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.isoformat() if isinstance(value, datetime) else value

@@ -9,14 +9,11 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from livemart.errors import PublishError
 from livemart.intervals import format_interval
 from livemart.state.snapshots import Snapshot
-
-if TYPE_CHECKING:
-    from livemart.store.served import Published
 
 Standing = Literal["current", "behind", "empty", "foreign", "unreachable", "other_version"]
 
@@ -73,7 +70,7 @@ def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStan
             return StoreStanding(place, state, None, None, "empty, as is the log")
         return _behind(place, state, None, newest, now)
     snapshot_id = published.snapshot_id
-    if newest is not None and _is_reached(published, newest):
+    if newest and (published.epoch, snapshot_id) == (newest.epoch, newest.snapshot_id):
         return StoreStanding(
             place, "current", snapshot_id, None, f"at snapshot {snapshot_id}, the newest"
         )
@@ -83,10 +80,6 @@ def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStan
     message = f"at snapshot {snapshot_id} beside {log_state}: it was filled from another warehouse"
     hint = "the next build, refresh or stream fills it anew; if it is another's, name your own"
     return StoreStanding(place, "foreign", snapshot_id, None, message, hint)
-
-
-def _is_reached(published: Published, newest: Snapshot) -> bool:
-    return (published.epoch, published.snapshot_id) == (newest.epoch, newest.snapshot_id)
 
 
 def _behind(

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,10 +115,8 @@ def load_as_of(
     dbt = open_dbt(settings, compiling_session(lambda: spark, settings.warehouse, versions))
     dbt.run = run_of(snapshot.epoch, snapshot.batch_id, snapshot.started_at)
     project = dbt.load()
-    chosen = None
-    if selection := settings.selection:
-        chosen = dbt.selection(selection)
-    return project, chosen
+    selection = settings.selection
+    return project, dbt.selection(selection) if selection else None
 
 
 def verify_models(
@@ -247,35 +246,29 @@ class _Recomputation:
             self._unread[relation] = _reason(error)
 
     def _model(self, model: Model, plan: Plan) -> Comparison:
+        unequal = partial(Comparison, _label(model), False)
         state = self._snapshot.models.get(model.unique_id)
         if (aside := self._snapshot.set_aside.get(model.unique_id)) is not None:
-            note = f"set aside since snapshot {aside.since}: see `status`"
-            return Comparison(_label(model), False, note=note)
+            return unequal(note=f"set aside since snapshot {aside.since}: see `status`")
         if state is None:
-            return Comparison(_label(model), False, note="not in the snapshot: run `refresh`")
+            return unequal(note="not in the snapshot: run `refresh`")
         try:
             session = self._session(model.session)
         except Exception as error:
-            note = f"cannot be recomputed: its session: {_reason(error)}"
-            return Comparison(_label(model), False, note=note)
+            return unequal(note=f"cannot be recomputed: its session: {_reason(error)}")
         try:
             stored = self._read(session, model.relation, state.version)
             stored_rows = self._warehouse.row_count(model.relation, state.version)
         except Exception as error:
             note = f"version {state.version} of {model.relation} cannot be read: {_reason(error)}"
-            return Comparison(_label(model), False, note=note)
+            return unequal(note=note)
         if model.uncompiled:
             note = f"dbt cannot compile it: {' '.join(model.uncompiled.split())}"
-            return Comparison(_label(model), False, stored_rows, note)
+            return unequal(stored_rows, note)
         if model.compiled_code is None or model.materialized in ("seed", "snapshot"):
             return self._uncompared(model, stored, stored_rows, "an input, not recomputed")
         if state.fingerprint != plan.fingerprint:
-            return Comparison(
-                _label(model),
-                False,
-                stored_rows,
-                "its SQL is not that of the snapshot: run `refresh`",
-            )
+            return unequal(stored_rows, "its SQL is not that of the snapshot: run `refresh`")
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
         # What varies with the run alone was compiled as of that of the snapshot.
         codes = {reason.code for reason in plan.reasons}
@@ -307,7 +300,7 @@ class _Recomputation:
                 for name in missing
             ]
             note = f"reads what could not be recomputed: {', '.join(unread)}"
-            return Comparison(_label(model), False, stored_rows, note)
+            return unequal(stored_rows, note)
         try:
             approximate = approximate_columns(flat, self._columns, self._approximate)
             recomputed = self._recompute(session, model, flat, approximate)
@@ -319,8 +312,7 @@ class _Recomputation:
                 self._name(model.relation, stored)
             differences = compare(compared, recomputed, approximate)
         except Exception as error:
-            note = f"cannot be recomputed: {_reason(error)}"
-            return Comparison(_label(model), False, stored_rows, note)
+            return unequal(stored_rows, f"cannot be recomputed: {_reason(error)}")
         notes = [_tolerance(differences)]
         if stamps:
             notes.append(f"not compared: {', '.join(stamps)}, the run that wrote a row")
@@ -345,11 +337,10 @@ class _Recomputation:
                 self._name(model.relation, stored)
         note = "; ".join(filter(None, notes))
         if verdict == "unknown":
-            return Comparison(_label(model), False, stored_rows, note)
+            return unequal(stored_rows, note)
         if verdict == "right":
             differences = replace(differences, count=0, examples=())
-        is_equal = differences.is_equal
-        return Comparison(_label(model), is_equal, stored_rows, note, differences, tied)
+        return Comparison(_label(model), differences.is_equal, stored_rows, note, differences, tied)
 
     def _uncompared(self, model: Model, stored: DataFrame, rows: int, note: str) -> Comparison:
         """Let models above read what is stored of this one, as nothing else can be had."""

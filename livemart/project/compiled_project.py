@@ -23,7 +23,8 @@ _OF_THE_GRAPH = ("model.", "snapshot.", "test.")
 class CompiledProject:
     """A project as it was read: what dbt said of each node, and the graph that is made of it.
 
-    `refused`: dbt's message for each node that it could not compile.
+    `refused`: dbt's message for each node that it could not compile; `samples`: SQL of nodes in the
+    two fixed runs, empty where dbt refuses it.
     """
 
     project: Project
@@ -39,13 +40,13 @@ class CompiledProject:
     ) -> None:
         self.manifest = manifest
         self.refused: dict[str, str] = {}
+        self.samples: dict[str, tuple[str, ...]] = {}
         self._directory = directory
         self._schema = schema
         self._parameters = parameters
         self._hooks = hooks
         self._compiled: dict[str, str] = {}
         self._asked: dict[str, tuple[Question, ...]] = {}
-        self._samples: dict[str, tuple[str, ...]] = {}
         self._mentioning: dict[str, bool] = {}
 
     @property
@@ -90,10 +91,6 @@ class CompiledProject:
         """The nodes that asked the warehouse."""
         return frozenset(unique_id for unique_id, asked in self._asked.items() if asked)
 
-    def note_samples(self, samples: Mapping[str, tuple[str, ...]]) -> None:
-        """Note the SQL of nodes in the two fixed runs, empty where dbt refuses it."""
-        self._samples |= samples
-
     def take(self, results: Iterable[Any], questions: QuestionLog) -> set[str]:
         """Take over what dbt has compiled, or could not; return the unique ids of these nodes."""
         ended_nodes = set()
@@ -126,7 +123,7 @@ class CompiledProject:
             if not questions.hides_own_table(getattr(ended.node, "config", None)):
                 # dbt compiles it for the rows that are not stored yet.
                 continue
-            if code and (asked or unique_id in self._samples):
+            if code and (asked or unique_id in self.samples):
                 has_other_sql = True
                 self._compiled[unique_id] = code
                 self._asked[unique_id] = asked
@@ -176,7 +173,7 @@ class CompiledProject:
             hooks=self._hooks,
             questions=questions,
             refused=self.refused,
-            samples=self._samples,
+            samples=self.samples,
         )
         return mistakes
 

@@ -40,7 +40,6 @@ from livemart.project.node_results import (
     node_progress,
     node_result,
 )
-from livemart.project.node_sessions import sessions_in_a_build
 from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.project.questions import Question, QuestionLog
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
@@ -49,6 +48,7 @@ from livemart.settings import Selection
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
+    from dbt.config.renderer import ProfileRenderer
     from pyspark.sql import SparkSession
 
 _ONE_INVOCATION = threading.RLock()
@@ -222,24 +222,16 @@ class Dbt:
         """
         from dbt.config.profile import Profile, read_profile
         from dbt.config.project import load_raw_project
-        from dbt.config.renderer import ProfileRenderer
-        from dbt_common.context import set_invocation_context
-        from dbt_common.exceptions import DbtBaseException
 
         file = profiles_folder(self.project_dir, self.profiles_dir) / "profiles.yml"
         chosen = self._target or _said("TARGET")
-        with _ONE_INVOCATION:
-            try:
-                set_invocation_context(os.environ)
-                renderer = ProfileRenderer(self._vars)
-                written = load_raw_project(str(self.project_dir)).get("profile")
-                name = _said("PROFILE") or renderer.render_value(written)
-                profiles = read_profile(str(file.parent))
-                if not isinstance(profile := profiles.get(name), dict):
-                    raise _no_profile(file, name, [key for key in profiles if key != "config"])
-                target, output = Profile.render_profile(profile, name, chosen, renderer)
-            except DbtBaseException as error:
-                raise self._failed(error) from error
+        with _rendering(self.project_dir, self._vars) as renderer:
+            written = load_raw_project(str(self.project_dir)).get("profile")
+            name = _said("PROFILE") or renderer.render_value(written)
+            profiles = read_profile(str(file.parent))
+            if not isinstance(profile := profiles.get(name), dict):
+                raise _no_profile(file, name, [key for key in profiles if key != "config"])
+            target, output = Profile.render_profile(profile, name, chosen, renderer)
         where = f"{file}: profile {name}, target {target}"
         kind, method = output.get("type"), output.get("method")
         if kind != "spark" or method != "session":
@@ -357,7 +349,7 @@ class Dbt:
                 raise self._failed(result.exception)
             nodes = [ended.node for ended in _ended(result)]
             texts.append({node.unique_id: node.compiled_code or "" for node in nodes})
-        loaded.note_samples({key: tuple(text.get(key, "") for text in texts) for key in unique_ids})
+        loaded.samples |= {key: tuple(text.get(key, "") for text in texts) for key in unique_ids}
 
     def _compiled_as_in(
         self,
@@ -539,7 +531,10 @@ class Dbt:
         sessions = NodeSessions(self._session)
         if self._loaded is not None:
             project = self._loaded.project
-            specs, alone = sessions_in_a_build(project)
+            specs = {key: model.session_in_dbt for key, model in project.models.items()}
+            # The others share that of their spec: they have no hook that defines anything, or only
+            # set before they begin what the session has already.
+            alone = frozenset(key for key, model in project.models.items() if model.is_alone_in_dbt)
             sessions = NodeSessions(self._session, current_node, specs, alone, project.session)
         return lambda parameters: SparkCursor(sessions, parameters)
 
@@ -593,6 +588,13 @@ def render_in_project(text: str, project_dir: Path, variables: Mapping[str, obje
     Raises:
         ConfigError: DBT_FAILED, if it cannot be rendered.
     """
+    with _rendering(project_dir, variables) as renderer:
+        return str(renderer.render_value(text))
+
+
+@contextmanager
+def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[ProfileRenderer]:
+    """Hold dbt, and yield what renders its configuration; its errors are ours."""
     from dbt.config.renderer import ProfileRenderer
     from dbt_common.context import set_invocation_context
     from dbt_common.exceptions import DbtBaseException
@@ -600,7 +602,7 @@ def render_in_project(text: str, project_dir: Path, variables: Mapping[str, obje
     with _ONE_INVOCATION:
         try:
             set_invocation_context(os.environ)
-            return str(ProfileRenderer(dict(variables)).render_value(text))
+            yield ProfileRenderer(dict(variables))
         except DbtBaseException as error:
             raise _dbt_failed(str(error).strip(), project_dir) from error
 

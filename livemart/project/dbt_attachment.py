@@ -7,8 +7,8 @@ it, in any other the clock's macros alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ _NARROWING = (
     *("STATE", "ARTIFACT_STATE_PATH", "EMPTY", "SAMPLE", "EVENT_TIME_START", "EVENT_TIME_END"),
     *("RESOURCE_TYPES", "EXCLUDE_RESOURCE_TYPES", "INDIRECT_SELECTION"),
 )
+# Whose attribute it is, its name, and the value in its place.
+Replacement = tuple[Any, str, object]
 
 
 @contextmanager
@@ -62,6 +64,18 @@ def attached(
     from dbt.task.compile import CompileTask
 
     _know_all()
+    replacements: list[Replacement] = [
+        (spark_session, "Connection", connection),
+        (Manifest, "use_microbatch_batches", lambda *_, **__: False),
+        (Project, "get_default_selector_name", lambda _: None),
+        (CompileTask, "raise_on_first_error", lambda task: False),
+        (CompileTask, "_mark_dependent_errors", _going_on_after_errors(CompileTask)),
+        *_taking_down(questions),
+    ]
+    if only is not None:
+        replacements.append((NodeSelector, "get_selected", lambda *_, **__: set(only)))
+    if before_compile is not None:
+        replacements.append((CompileTask, "before_run", _calling(before_compile, CompileTask)))
     narrowing = (f"{prefix}{name}" for prefix in ("DBT_", "DBT_ENGINE_") for name in _NARROWING)
     names = (_WAREHOUSE, *narrowing)
     before = {name: os.environ.pop(name) for name in names if name in os.environ}
@@ -70,22 +84,7 @@ def attached(
     elif _WAREHOUSE in before:
         os.environ[_WAREHOUSE] = before[_WAREHOUSE]
     try:
-        with ExitStack() as stack:
-            stack.enter_context(_replaced(spark_session, "Connection", connection))
-            stack.enter_context(
-                _replaced(Manifest, "use_microbatch_batches", lambda *_, **__: False)
-            )
-            stack.enter_context(_replaced(Project, "get_default_selector_name", lambda _: None))
-            stack.enter_context(_replaced(CompileTask, "raise_on_first_error", lambda task: False))
-            stack.enter_context(_compiling_on_after_errors(CompileTask))
-            if only is not None:
-                nodes = frozenset(only)
-                stack.enter_context(
-                    _replaced(NodeSelector, "get_selected", lambda *_, **__: set(nodes))
-                )
-            _take_down(questions, stack)
-            if before_compile is not None:
-                stack.enter_context(_called_before(CompileTask, before_compile))
+        with _replaced(replacements):
             yield
     finally:
         os.environ.pop(_WAREHOUSE, None)
@@ -155,21 +154,19 @@ def current_node() -> str | None:
     return node
 
 
-@contextmanager
-def _compiling_on_after_errors(kind: Any) -> Iterator[None]:
-    """Let tasks that only compile go on with what reads a node that cannot be compiled."""
+def _going_on_after_errors(kind: Any) -> Callable[..., None]:
+    """Return what lets tasks that only compile go on with readers of a node that cannot be."""
     mark = kind._mark_dependent_errors
 
     def marked(task: Any, *arguments: Any) -> None:
         if type(task) is not kind:
             mark(task, *arguments)
 
-    with _replaced(kind, "_mark_dependent_errors", marked):
-        yield
+    return marked
 
 
-def _take_down(log: QuestionLog, stack: ExitStack) -> None:
-    """Let `log` know, until `stack` ends, which node is compiled and what it asks of the catalog.
+def _taking_down(log: QuestionLog) -> list[Replacement]:
+    """Return what lets `log` know which node is compiled and what it asks of the catalog.
 
     Nodes are told the run of the log.
 
@@ -229,16 +226,17 @@ def _take_down(log: QuestionLog, stack: ExitStack) -> None:
         node.note(columns_question(name, ((str(it.name), str(it.data_type)) for it in answer)))
         return answer
 
-    stack.enter_context(_replaced(compiler, "_compile_code", compiled))
-    stack.enter_context(_replaced(module, "generate_runtime_model_context", context))
-    stack.enter_context(_replaced(adapters, "get_relation", relation))
-    stack.enter_context(_replaced(adapters, "list_relations", relations))
-    stack.enter_context(_replaced(adapters, "get_columns_in_relation", columns))
+    return [
+        (compiler, "_compile_code", compiled),
+        (module, "generate_runtime_model_context", context),
+        (adapters, "get_relation", relation),
+        (adapters, "list_relations", relations),
+        (adapters, "get_columns_in_relation", columns),
+    ]
 
 
-@contextmanager
-def _called_before(kind: Any, action: Callable[[Any], None]) -> Iterator[None]:
-    """Let tasks of a kind call something before their first node, with a connection."""
+def _calling(action: Callable[[Any], None], kind: Any) -> Callable[..., Any]:
+    """Return what lets tasks of a kind call something before their first node, connected."""
     before_run = kind.before_run
 
     def run(task: Any, adapter: Any, selected: Any) -> Any:
@@ -247,15 +245,16 @@ def _called_before(kind: Any, action: Callable[[Any], None]) -> Iterator[None]:
             action(task)
         return status
 
-    with _replaced(kind, "before_run", run):
-        yield
+    return run
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, value: object) -> Iterator[None]:
-    before = getattr(owner, name)
-    setattr(owner, name, value)
+def _replaced(replacements: Sequence[Replacement]) -> Iterator[None]:
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in replacements]
+    for replacement in replacements:
+        setattr(*replacement)
     try:
         yield
     finally:
-        setattr(owner, name, before)
+        for original in before:
+            setattr(*original)

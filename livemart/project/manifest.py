@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -31,10 +31,9 @@ from livemart.project.node_sessions import with_sessions
 from livemart.project.policy import parse_model_policy
 from livemart.project.questions import Question
 from livemart.project.sources import parse_source_spec
-from livemart.project.yaml_places import Where, livemart_misspelled, model_lines, source_lines
+from livemart.project.yaml_places import Where, livemart_misspelled, node_lines
 from livemart.spark_sql import unquoted
 
-_Lines = Callable[[str], Mapping[tuple[str, ...], int]]
 _NODE_KINDS = ("model", "seed", "snapshot")
 _COMBINATION_TESTS = ("unique_combination", "unique_combination_of_columns")
 _COMBINATION_ARGUMENTS = ("combination_of_columns", "column_names", "columns")
@@ -155,7 +154,8 @@ def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
         node,
         f"source {node.source_name}.{node.name}",
         root,
-        lambda text: source_lines(text, node.source_name, node.name),
+        ("sources", node.source_name),
+        ("tables", node.name),
     )
     errors = livemart_misspelled("SOURCE_KEY_UNKNOWN", all_meta, _extra(node), where)
     if meta is not None:
@@ -192,7 +192,7 @@ def _model(
     node: Any, code: str | None, tests: Sequence[DataTest], root: Path
 ) -> tuple[Model, list[ConfigError]]:
     config = node.config
-    where = _where(node, f"model {node.name}", root, lambda text: model_lines(text, node.name))
+    where = _where(node, f"model {node.name}", root, ("models", node.name))
     meta = {**node.meta, **config.meta}
     policy, errors = parse_model_policy(meta.get("livemart"), where)
     errors += livemart_misspelled("MODEL_KEY_UNKNOWN", meta, _extra(node), where)
@@ -243,8 +243,12 @@ def _extra(node: Any) -> Mapping[str, Any]:
     return getattr(node.config, "_extra", None) or {}
 
 
-def _where(node: Any, name: str, root: Path, lines_of: _Lines) -> Where:
-    """Return the place of a node: the YAML file that describes it, else its own file."""
+def _where(node: Any, name: str, root: Path, *steps: tuple[str, str]) -> Where:
+    """Return the place of a node: the YAML file that describes it, else its own file.
+
+    Args:
+        steps: the way to it in such a file, see `node_lines`.
+    """
     patch = (getattr(node, "patch_path", None) or "").partition("://")[2]
     file = patch or node.original_file_path
     try:
@@ -253,7 +257,7 @@ def _where(node: Any, name: str, root: Path, lines_of: _Lines) -> Where:
         # In an installed package: its files lie elsewhere, and are not the analyst's to mend.
         text = ""
     is_yaml = file.endswith((".yml", ".yaml"))
-    return Where(file, name, lines_of(text) if is_yaml and text else {})
+    return Where(file, name, node_lines(text, *steps) if is_yaml else {})
 
 
 def _data_test(node: Any, code: str) -> DataTest:

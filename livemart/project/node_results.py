@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from livemart.errors import RefreshError
 from livemart.project.graph import Model, Project
 
 NodeStatus = Literal["success", "warn", "error", "skipped", "compiled"]
@@ -86,14 +85,13 @@ def _end_of(timing: Iterable[Any]) -> datetime | None:
 
 def node_progress(event: Any) -> NodeProgress | None:
     """Return what an event of dbt's says of a node, None if it says nothing."""
-    if event.info.name not in ("NodeStart", "NodeFinished", *_LINES):
+    name = event.info.name
+    if name not in ("NodeStart", "NodeFinished", *_LINES):
         return None
     node = event.data.node_info
-    if event.info.name in _LINES:
-        status = None if event.info.name == "LogStartLine" else status_of(node.node_status)
-        return NodeProgress(str(node.unique_id), status, event.info.msg)
-    ended = event.info.name == "NodeFinished"
-    return NodeProgress(str(node.unique_id), status_of(node.node_status) if ended else None)
+    has_ended = name not in ("NodeStart", "LogStartLine")
+    status = status_of(node.node_status) if has_ended else None
+    return NodeProgress(str(node.unique_id), status, event.info.msg if name in _LINES else None)
 
 
 def status_of(word: object) -> NodeStatus:
@@ -131,22 +129,3 @@ def failures_of(
             file = model.file if model else result.name
             messages[result.unique_id] = f"{file}: {why or without_plan(result.message)}"
     return messages
-
-
-def refuse_failures(
-    project: Project,
-    results: Mapping[str, NodeResult],
-    explain: Callable[[Model], str | None] = lambda model: None,
-) -> None:
-    """Stop if a model failed; the arguments are those of `failures_of`.
-
-    Raises:
-        RefreshError: MODEL_FAILED, naming each model with the database's own message.
-    """
-    if not (failures := failures_of(project, results, explain)):
-        return
-    raise RefreshError(
-        "MODEL_FAILED",
-        "\n".join(failures.values()),
-        hint="mend the model and run the command again; readers keep the last published snapshot",
-    )

@@ -79,16 +79,5 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
     )
 
 
-def sessions_in_a_build(project: Project) -> tuple[dict[str, SessionSpec], frozenset[str]]:
-    """Return the session in which dbt begins with each model, and the models that need one alone.
-
-    The others share that of their spec: they have no hook that defines anything, or only set before
-    they begin what the session has already.
-    """
-    specs = {key: model.session_in_dbt for key, model in project.models.items()}
-    alone = (key for key, model in project.models.items() if model.is_alone_in_dbt)
-    return specs, frozenset(alone)
-
-
 def _acting(sent: Iterable[str]) -> tuple[str, ...]:
     return tuple(it for it in sent if not is_defining(it) and not is_asking(it))

@@ -11,7 +11,7 @@ from typing import get_args
 
 from livemart.errors import ConfigError, nearest
 from livemart.project.graph import OnError, Policy, Ties
-from livemart.project.yaml_places import Where, place_of
+from livemart.project.yaml_places import Mistakes, Where, place_of
 
 POLICIES: tuple[str, ...] = get_args(Policy)
 _WORDS: Mapping[str, tuple[str, ...]] = {
@@ -36,25 +36,21 @@ def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, l
     Args:
         meta: value of `config.meta.livemart` of a model, or None.
     """
-    place = place_of(where)
+    mistakes = Mistakes(place_of(where))
     if meta is None:
         return ModelPolicy(), []
     if not isinstance(meta, Mapping):
-        mistake = ConfigError(
-            "MODEL_NOT_A_MAPPING",
-            f"{place.at('meta')}: found {meta!r}",
-            hint="write `livemart: {refresh: auto}`",
-        )
-        return ModelPolicy(), [mistake]
-    mistakes = [
-        ConfigError(
-            "MODEL_KEY_UNKNOWN",
-            f"{place.at('meta', str(key))}: found key {key}{nearest(str(key), _WORDS)}",
-            hint=f"the keys on a model are {', '.join(f'`{name}`' for name in _WORDS)}",
-        )
-        for key in meta
-        if key not in _WORDS
-    ]
+        hint = "write `livemart: {refresh: auto}`"
+        mistakes.refuse("MODEL_NOT_A_MAPPING", ("meta",), f"found {meta!r}", hint)
+        return ModelPolicy(), mistakes.errors
+    for key in meta:
+        if key not in _WORDS:
+            mistakes.refuse(
+                "MODEL_KEY_UNKNOWN",
+                ("meta", str(key)),
+                f"found key {key}{nearest(str(key), _WORDS)}",
+                f"the keys on a model are {', '.join(f'`{name}`' for name in _WORDS)}",
+            )
     words = {}
     for key, choices in _WORDS.items():
         if key not in meta:
@@ -62,11 +58,10 @@ def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, l
         if (word := meta[key]) in choices:
             words[key] = word
             continue
-        mistakes.append(
-            ConfigError(
-                "MODEL_POLICY_UNKNOWN",
-                f"{place.at('meta', key)}: found {word}{nearest(str(word), choices)}",
-                hint=f"write one of {', '.join(choices)}",
-            )
+        mistakes.refuse(
+            "MODEL_POLICY_UNKNOWN",
+            ("meta", key),
+            f"found {word}{nearest(str(word), choices)}",
+            f"write one of {', '.join(choices)}",
         )
-    return ModelPolicy(**words), mistakes
+    return ModelPolicy(**words), mistakes.errors

@@ -81,15 +81,11 @@ def parse_source_spec(
         SOURCE_COLUMN_RESERVED, SOURCE_COLUMN_INVALID, SOURCE_KEYS_INCOMPLETE,
         SOURCE_LIMITS_CONFLICT.
     """
-    place = place_of(where)
+    mistakes = Mistakes(place_of(where))
     if not isinstance(meta, Mapping):
-        mistake = ConfigError(
-            "SOURCE_NOT_A_MAPPING",
-            f"{place.at('meta')}: found {meta!r}",
-            hint="write keys below it, at least `path: orders/*.jsonl`",
-        )
-        return None, [mistake]
-    mistakes = Mistakes(place)
+        hint = "write keys below it, at least `path: orders/*.jsonl`"
+        mistakes.refuse("SOURCE_NOT_A_MAPPING", ("meta",), f"found {meta!r}", hint)
+        return None, mistakes.errors
     spec = _Reader(meta, columns, mistakes, root).read(event_time)
     return (None if mistakes.errors else spec), mistakes.errors
 

@@ -89,17 +89,12 @@ def _is_near(key: str) -> bool:
     return bool(get_close_matches(key.lower(), ["livemart"], cutoff=_NEAR))
 
 
-def source_lines(text: str, source: str, table: str) -> dict[tuple[str, ...], int]:
-    """Return the line of every key of one source table in a YAML file, for `Where.lines`."""
-    return _node_lines(text, ("sources", source), ("tables", table))
+def node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]:
+    """Return the line of every key of one node in a YAML file, for `Where.lines`.
 
-
-def model_lines(text: str, model: str) -> dict[tuple[str, ...], int]:
-    """Return the line of every key of one model in a YAML file, for `Where.lines`."""
-    return _node_lines(text, ("models", model))
-
-
-def _node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]:
+    Args:
+        steps: group and name on the way to the node: `("sources", "shop"), ("tables", "orders")`.
+    """
     node = _composed(text)
     for group, name in steps:
         node = _named(_child(node, group), name)

@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from time import perf_counter
 
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, RefreshError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
 from livemart.project.graph import Model
-from livemart.project.node_results import NodeResult, failures_of, refuse_failures
+from livemart.project.node_results import NodeResult, failures_of
 from livemart.refresh.frontier import Broken, Loaded, Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register
@@ -56,7 +56,15 @@ def build_models(
     failpoint("build.after_dbt")
     if runtime.dbt.project != runtime.project:
         runtime.adopt(runtime.dbt.project)
-    refuse_failures(runtime.project, results, partial(error_as_written, runtime.session))
+    if failures := failures_of(
+        runtime.project, results, partial(error_as_written, runtime.session)
+    ):
+        raise RefreshError(
+            "MODEL_FAILED",
+            "\n".join(failures.values()),
+            hint="mend the model and run the command again; readers keep the last published "
+            "snapshot",
+        )
     runtime.plans.renew()
     states: dict[str, ModelState] = {}
     for unique_id, model in runtime.project.models.items():

@@ -98,7 +98,14 @@ def snapshot_of(
         status="published",
         started_at=batch.started_at,
         finished_at=batch.started_at,
-        landed=_count_landed(runtime, batch.landed.counts),
+        # Of tables without records as well.
+        landed={
+            relation: TableCounts(
+                **asdict(batch.landed.counts.get(relation, Counts())),
+                table_id=runtime.warehouse.table_id(relation),
+            )
+            for relation in runtime.landed_relations
+        },
         set_aside=set_aside,
         delivered_at=batch.landed.delivered_at,
         drift=merge_drift([batch.landed.drift, undeclared_columns(runtime)]),
@@ -111,17 +118,6 @@ def table_versions(project: Project, snapshot: Snapshot) -> dict[str, int]:
     return {
         **snapshot.sources,
         **{models[key].relation: state.version for key, state in states if key in models},
-    }
-
-
-def _count_landed(runtime: Runtime, counts: Mapping[str, Counts]) -> dict[str, TableCounts]:
-    """Return what the log keeps of each landed table, those without records as well."""
-    return {
-        relation: TableCounts(
-            **asdict(counts.get(relation, Counts())),
-            table_id=runtime.warehouse.table_id(relation),
-        )
-        for relation in runtime.landed_relations
     }
 
 

@@ -116,17 +116,12 @@ class Follower:
 
 def plan_changes(before: Runtime, after: Runtime) -> list[PlanChange]:
     """Return what becomes of the models and tests, models first, in dependency order."""
-    changes: list[PlanChange] = []
-    for unique_id, plan in after.plans.models.items():
-        fingerprint = before.fingerprints.get(unique_id)
-        if fingerprint != plan.fingerprint:
-            word = "new" if fingerprint is None else "changed"
-            changes.append(PlanChange(unique_id, word, plan.strategy.name))
-    after_tests, before_tests = after.prover.fingerprints, before.prover.fingerprints
-    for unique_id, fingerprint in after_tests.items():
-        if before_tests.get(unique_id) != fingerprint:
-            word = "changed" if unique_id in before_tests else "new"
-            changes.append(PlanChange(unique_id, word))
-    removed = before.plans.models.keys() - after.plans.models.keys()
-    removed |= before_tests.keys() - after_tests.keys()
-    return changes + [PlanChange(unique_id, "gone") for unique_id in sorted(removed)]
+    was = {**before.fingerprints, **before.prover.fingerprints}
+    now = {**after.fingerprints, **after.prover.fingerprints}
+    strategies = {key: plan.strategy.name for key, plan in after.plans.models.items()}
+    changes = [
+        PlanChange(key, "changed" if key in was else "new", strategies.get(key))
+        for key, fingerprint in now.items()
+        if was.get(key) != fingerprint
+    ]
+    return changes + [PlanChange(key, "gone") for key in sorted(was.keys() - now.keys())]

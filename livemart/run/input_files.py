@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from livemart.project.profiles import find_profiles, profiles_folder
+from livemart.project.profiles import profiles_folder
 from livemart.run.edits import ProjectFiles
 from livemart.run.target_folder import target_folder
 from livemart.settings import Settings
@@ -25,8 +25,7 @@ def project_files(settings: Settings) -> ProjectFiles:
     Raises:
         ConfigError: DBT_PROJECT_NOT_FOUND, PROFILES_NOT_FOUND.
     """
-    profiles = find_profiles(settings.project_dir, settings.profiles_dir)
-    folder = profiles_folder(settings.project_dir.resolve(), profiles)
+    folder = profiles_folder(settings.project_dir, settings.profiles_dir)
     left_out = (settings.warehouse, settings.landing, target_folder(settings))
     return ProjectFiles(settings.project_dir, folder, left_out)
 

@@ -142,7 +142,7 @@ class Pipeline:
         return done
 
     def _build(self, replays: Replays, *, new_epoch: bool = False) -> RunOutcome:
-        runner = self._runner(self._open_epoch(new_epoch), accept_changes=True, new_epoch=new_epoch)
+        runner = self._runner(accept_changes=True, new_epoch=new_epoch)
         with self._writing_failures(runner, "build"):
             batch = self._land_all(runner, replays)
             outcome = runner.build(batch)
@@ -163,7 +163,7 @@ class Pipeline:
         done = RunOutcome()
         files = waiting_files(self.runtime.settings)
         with self._publications:
-            runner = self._runner(self._open_epoch(False), accept_changes=False, selected=selected)
+            runner = self._runner(selected=selected)
             self._run(runner, "available_now", done, self._replays(), Interruption())
         if not self.stop.is_set():
             note_pass(self.runtime, files, is_published=self._publications.is_complete)
@@ -198,11 +198,7 @@ class Pipeline:
             if self.stop.is_set():
                 return
             runner = self._runner(
-                self._open_epoch(False),
-                accept_changes=False,
-                selected=selected,
-                runs_again=True,
-                is_outdated=interruption.is_outdated,
+                selected=selected, runs_again=True, is_outdated=interruption.is_outdated
             )
             self._run(runner, every, done, replays, interruption)
 
@@ -235,16 +231,15 @@ class Pipeline:
 
     def _runner(
         self,
-        epoch: Epoch,
         *,
-        accept_changes: bool,
+        accept_changes: bool = False,
         new_epoch: bool = False,
         selected: frozenset[str] = frozenset(),
         runs_again: bool = False,
         is_outdated: Callable[[], bool] = lambda: False,
     ) -> BatchRunner:
-        """Look at the landed tables before anything is landed on top of them."""
-        runtime = self.runtime
+        """Open the checkpoint, and look at the landed tables before anything is landed on them."""
+        runtime, epoch = self.runtime, self._open_epoch(new_epoch)
         newest = runtime.log.newest()
         if newest is not None and not new_epoch:
             check_landed(

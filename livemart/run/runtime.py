@@ -421,22 +421,6 @@ def load_plans(
     """
     from livemart.plan.project_plans import ProjectPlans
     from livemart.run.syntax import refuse_syntax_errors
-
-    with _spark_if_asked(settings, narrator) as session:
-        dbt = open_dbt(settings, session)
-        narrator.step("reading the project")
-        project = dbt.load()
-        refuse_syntax_errors(project, session)
-        chosen = None
-        if selection := settings.selection:
-            chosen = dbt.selection(selection)
-    plans = ProjectPlans(project, Warehouse(settings.warehouse).column_names)
-    return project, plans.models, chosen
-
-
-@contextmanager
-def _spark_if_asked(settings: Settings, narrator: Narrator) -> Iterator[SessionFactory]:
-    """Yield what starts Spark at its first call; it is stopped when the block ends."""
     from livemart.spark.session import open_session
 
     with ExitStack() as stack:
@@ -448,4 +432,12 @@ def _spark_if_asked(settings: Settings, narrator: Narrator) -> Iterator[SessionF
             stack.callback(spark.stop)
             return spark
 
-        yield compiling_session(start, settings.warehouse)
+        session = compiling_session(start, settings.warehouse)
+        dbt = open_dbt(settings, session)
+        narrator.step("reading the project")
+        project = dbt.load()
+        refuse_syntax_errors(project, session)
+        selection = settings.selection
+        chosen = dbt.selection(selection) if selection else None
+    plans = ProjectPlans(project, Warehouse(settings.warehouse).column_names)
+    return project, plans.models, chosen

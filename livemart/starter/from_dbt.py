@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -141,16 +141,15 @@ def ensure_profile(
 
 def describe_sources(project: Project) -> str:
     """Return the sources, and for each that livemart does not land the lines to fill in."""
-    lines = []
     sources = [source for source in project.sources.values() if not source.is_provided]
     landed = [source for source in sources if source.stream is not None]
-    others = [source for source in sources if source.stream is None]
-    lines.append(f"sources: {len(sources)}, of which livemart lands {len(landed)}")
-    for source in landed:
-        lines.append(
-            f"  {source.source_name}.{source.name}: {source.arrival.path or source.arrival.kind}"
-        )
-    for source in others:
+    lines = [f"sources: {len(sources)}, of which livemart lands {len(landed)}"]
+    lines += [
+        f"  {it.source_name}.{it.name}: {it.arrival.path or it.arrival.kind}" for it in landed
+    ]
+    for source in sources:
+        if source.stream is not None:
+            continue
         lines += [
             f"  {source.source_name}.{source.name} ({source.file}) is read where it lies, "
             f"WAREHOUSE/{source.relation.replace('.', '/')}. To let livemart land it, fill in:",
@@ -195,23 +194,17 @@ def suggested_meta(source: SourceTable, project: Project) -> list[str]:
 
 def describe_models(project: Project) -> str:
     """Return how many nodes of each kind there are, and what livemart makes of the odd ones."""
-    kinds = Counter(
-        "python" if model.language != "sql" else str(model.materialized)
-        for model in project.models.values()
-    )
-    counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    names: dict[str, list[str]] = defaultdict(list)
+    for model in project.models.values():
+        names["python" if model.language != "sql" else model.materialized].append(model.name)
+    counted = ", ".join(f"{len(names[kind])} {kind}" for kind in sorted(names))
     lines = [
         f"models: {counted or 'none'}; {len(project.tests)} tests, "
         f"{len(project.exposures)} exposures"
     ]
     for kind, note in _NOTES.items():
-        names = [
-            model.name
-            for model in project.models.values()
-            if (model.language != "sql" if kind == "python" else model.materialized == kind)
-        ]
-        if names:
-            lines.append(f"  {kind}: {', '.join(names)}: {note}")
+        if kind in names:
+            lines.append(f"  {kind}: {', '.join(names[kind])}: {note}")
     if not project.exposures:
         lines += [
             "  no exposure: nothing is served until one names the models to serve; paste this into "

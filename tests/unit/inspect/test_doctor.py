@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from livemart.inspect import doctor
 from livemart.inspect.doctor import Finding, diagnose, render_findings
+from livemart.settings import Settings
 from livemart.state.checkpoint import open_checkpoint
 from livemart.state.lock import Holder, hold_warehouse
 from livemart.state.snapshots import SnapshotLog
@@ -18,14 +18,6 @@ from tests.ports import silent_port
 from tests.unit.observe.outcomes import make_snapshot
 
 GIB = 1024**3
-
-
-@dataclass(frozen=True)
-class Places:
-    warehouse: Path
-    landing: Path
-    jars: Path | None = None
-    store_url: str | None = None
 
 
 def test_everything_is_looked_at_even_when_something_is_wrong(tmp_path: Path) -> None:
@@ -43,7 +35,14 @@ def test_everything_is_looked_at_even_when_something_is_wrong(tmp_path: Path) ->
         "store",
     ]
 
-    findings = diagnose(Places(tmp_path / "warehouse", tmp_path, tmp_path / "no_jars"))
+    findings = diagnose(
+        Settings(
+            warehouse=tmp_path / "warehouse",
+            landing=tmp_path,
+            jars=tmp_path / "no_jars",
+            store="none",
+        )
+    )
 
     assert [finding.name for finding in findings] == expected
     jars = findings[3]
@@ -104,9 +103,14 @@ def test_little_space_is_said_before_a_commit_fails(
     assert actual.level == expected
 
 
+def _diagnosed(folder: Path) -> dict[str, Finding]:
+    findings = diagnose(Settings(warehouse=folder, landing=folder, store="none"))
+    return {finding.name: finding for finding in findings}
+
+
 def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:
     with hold_warehouse(tmp_path):
-        findings = {finding.name: finding for finding in diagnose(Places(tmp_path, tmp_path))}
+        findings = _diagnosed(tmp_path)
 
     assert findings["lock"].level == "warning"
     assert f"held by process {os.getpid()} (" in findings["lock"].message
@@ -116,7 +120,7 @@ def test_a_lock_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
     with hold_warehouse(tmp_path):
         pass
 
-    findings = {finding.name: finding for finding in diagnose(Places(tmp_path, tmp_path))}
+    findings = _diagnosed(tmp_path)
 
     assert findings["lock"].level == "ok"
 

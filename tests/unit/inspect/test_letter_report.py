@@ -12,6 +12,7 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError
 from livemart.inspect.letter_report import describe_letters, letter_choice, render_letters
+from livemart.land.letters.chosen_letters import LetterChoice
 from livemart.land.letters.dead_letters import LETTERS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -60,18 +61,27 @@ def test_letters_of_all_schemas_are_counted_and_the_newest_shown_first(warehouse
 
 
 def test_they_are_chosen_by_source_and_reason(warehouse: Path) -> None:
-    assert describe_letters(warehouse, letter_choice(warehouse, source="orders"))["total"] == 2
-    never = letter_choice(warehouse, source="bronze.orders", reason="NULL_SEQUENCE")
+    assert (
+        describe_letters(warehouse, letter_choice(warehouse, LetterChoice(source="orders")))[
+            "total"
+        ]
+        == 2
+    )
+    never = letter_choice(warehouse, LetterChoice(source="bronze.orders", reason="NULL_SEQUENCE"))
     assert describe_letters(warehouse, never)["total"] == 0
-    report = describe_letters(warehouse, letter_choice(warehouse, reason="TYPE_MISMATCH"), limit=1)
+    report = describe_letters(
+        warehouse, letter_choice(warehouse, LetterChoice(reason="TYPE_MISMATCH")), limit=1
+    )
     assert [letter["origin"] for letter in report["letters"]] == ["orders/3.jsonl#1"]
     with pytest.raises(ConfigError, match="LETTER_SOURCE_UNKNOWN"):
-        letter_choice(warehouse, source="orderz")
+        letter_choice(warehouse, LetterChoice(source="orderz"))
 
 
 def test_a_terminal_gets_text_that_it_does_not_obey(warehouse: Path) -> None:
     text = render_letters(
-        describe_letters(warehouse, letter_choice(warehouse, source="orders"), limit=1)
+        describe_letters(
+            warehouse, letter_choice(warehouse, LetterChoice(source="orders")), limit=1
+        )
     )
 
     assert text.splitlines()[3:7] == [

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -38,8 +38,21 @@ def test_panes_without_a_snapshot_are_counted(tmp_path: Path) -> None:
 
     assert [row.snapshot_id for row in status.snapshots] == [5, 4, 3, 2]
     assert [row.skipped_panes for row in status.snapshots] == [0, 2, 0, 0]
-    assert status.to_json()["snapshots"][1]["skipped_panes"] == 2
+    assert asdict(status)["snapshots"][1]["skipped_panes"] == 2
     assert "skipped panes" in render_status(status)
+
+
+def test_failures_of_strategies_are_counted_by_model(tmp_path: Path) -> None:
+    failed = ModelState(4, "f", "full", "STRATEGY_FAILED", 1, 2, 0, "t")
+    for number in (1, 2):
+        models = {"model.m.totals": failed, "model.m.sums": replace(failed, reason=None)}
+        SnapshotLog(tmp_path).append(replace(_snapshot(number, "refresh", None), models=models))
+
+    status = read_status(tmp_path, every=PANE, pane=PANE, now=NOON)
+
+    assert "STRATEGY_FAILED model.m.totals: recomputed in full, 2 of these" in render_status(status)
+    content = json.loads(json.dumps(asdict(status), default=str))
+    assert content["strategy_failures"] == {"model.m.totals": 2}
 
 
 def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) -> None:
@@ -61,7 +74,7 @@ def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) ->
         for source in status.sources
     ]
     assert sums == [("bronze.orders", 9, 5, 1, 3), ("bronze.visits", 1, 1, 0, 0)]
-    content = json.loads(json.dumps(status.to_json()))
+    content = json.loads(json.dumps(asdict(status), default=str))
     assert [row["landed"] for row in content["snapshots"]] == [
         {
             "bronze.orders": {"produced": 4, "landed": 2, "superseded": 0, "dead_letters": 2},
@@ -99,7 +112,7 @@ def test_what_waits_in_files_and_in_logs_is_told_in_the_same_columns(tmp_path: P
 
     status = read_status(tmp_path, every=PANE, pane=PANE, landing=landing, now=NOON + PANE)
 
-    away, files, idle, log = status.to_json()["sources"]
+    away, files, idle, log = asdict(status)["sources"]
     names = ("waiting_records", "waiting_files", "waiting_bytes", "waiting_s", "look_age_s")
     assert [[row[name] for name in names] for row in (files, log, idle, away)] == [
         [None, 1, 250_000, 300.0, None],
@@ -134,7 +147,7 @@ def test_drift_of_the_listed_snapshots_is_told_with_what_to_do(tmp_path: Path) -
     status = read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=2)
 
     # What was undeclared once may be declared by now.
-    assert status.to_json()["drift"] == {
+    assert json.loads(json.dumps(asdict(status), default=str))["drift"] == {
         "bronze.orders": [
             {"kind": "added", "name": "fee", "note": "", "unused_by": []},
             {"kind": "added", "name": "tip", "note": "", "unused_by": []},

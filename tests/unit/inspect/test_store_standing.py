@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -127,7 +127,7 @@ def test_doctor_and_status_tell_of_the_store(tmp_path: Path) -> None:
     assert "at snapshot 1; snapshot 2 has waited for " in behind.message
     waiting = "serving.db: at snapshot 1; snapshot 2 has waited for 3m\n  next: "
     assert waiting in render_status(status)
-    store = status.to_json()["store"]
+    store = asdict(status)["store"]
     assert (store["state"], store["snapshot_id"], store["behind_s"]) == ("behind", 1, 180.0)
     assert check_store(None, tmp_path).level == "ok"
-    assert served_nowhere.to_json()["store"] is None
+    assert served_nowhere.store is None

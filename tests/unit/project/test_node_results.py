@@ -5,15 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from livemart.errors import RefreshError
 from livemart.project.graph import Project
 from livemart.project.node_results import (
     NodeProgress,
     NodeResult,
     NodeStatus,
+    failures_of,
     node_progress,
     node_result,
-    refuse_failures,
 )
 from tests.models import make_model
 
@@ -76,22 +75,21 @@ def test_events_tell_when_a_node_begins_and_how_it_ends(
 
 
 @pytest.mark.parametrize("status", ["success", "warn", "skipped"])
-def test_only_an_error_stops(status: NodeStatus) -> None:
-    refuse_failures(PROJECT, _result(status))
+def test_only_an_error_is_a_failure(status: NodeStatus) -> None:
+    assert failures_of(PROJECT, _result(status)) == {}
 
 
 def test_a_better_word_than_dbts_is_taken() -> None:
-    with pytest.raises(RefreshError, match=r"models/totals\.sql: line 3: no such column"):
-        refuse_failures(
-            PROJECT, _result("error", "create or replace table"), lambda _: "line 3: no such column"
-        )
+    failures = failures_of(
+        PROJECT, _result("error", "create or replace table"), lambda _: "line 3: no such column"
+    )
+
+    assert failures == {TOTALS.unique_id: "models/totals.sql: line 3: no such column"}
 
 
 def test_the_message_is_the_databases_without_its_query_plan() -> None:
     message = "cannot resolve `amuont`\nline 3\n'Project ['amuont]\n+- Relation orders\n"
 
-    with pytest.raises(RefreshError) as caught:
-        refuse_failures(PROJECT, _result("error", message))
+    failures = failures_of(PROJECT, _result("error", message))
 
-    assert caught.value.code == "MODEL_FAILED"
-    assert caught.value.message == "models/totals.sql: cannot resolve `amuont`\nline 3"
+    assert failures == {TOTALS.unique_id: "models/totals.sql: cannot resolve `amuont`\nline 3"}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from livemart.project.dbt_hooks import NO_HOOKS, NOT_RENDERED, Hooks
 from livemart.project.graph import DataTest, Project
-from livemart.project.node_sessions import sessions_in_a_build, with_sessions
+from livemart.project.node_sessions import with_sessions
 from livemart.project.session_spec import PLAIN, SessionSpec
 from tests.models import make_model
 
@@ -59,6 +59,11 @@ def test_what_every_model_sets_is_one_session() -> None:
     }
 
 
+def _in_dbt(project: Project) -> tuple[dict[str, SessionSpec], set[str]]:
+    specs = {key: model.session_in_dbt for key, model in project.models.items()}
+    return specs, {key for key, model in project.models.items() if model.is_alone_in_dbt}
+
+
 def test_dbt_runs_what_it_creates_and_what_it_leaves_behind_in_a_session_of_its_own() -> None:
     zone = "set time zone 'Asia/Tokyo'"
     hooks = Hooks(
@@ -71,7 +76,7 @@ def test_dbt_runs_what_it_creates_and_what_it_leaves_behind_in_a_session_of_its_
     }
     project = with_sessions(replace(project, models=models), {}, hooks)
 
-    specs, alone = sessions_in_a_build(project)
+    specs, alone = _in_dbt(project)
 
     assert alone == {"model.m.a", "model.m.d"}
     assert specs["model.m.a"] == specs["model.m.d"] == PLAIN
@@ -90,7 +95,7 @@ def test_in_a_build_hooks_have_what_they_name_and_nothing_else_has_to_be_made_ag
     )
     project = with_sessions(_project(a=(), b=("a",), c=("a",), d=("a",)), {}, hooks)
 
-    specs, alone = sessions_in_a_build(project)
+    specs, alone = _in_dbt(project)
 
     assert alone == {"model.m.a"}
     assert set(specs.values()) == {project.session} == {SessionSpec(statements=(NET,))}

@@ -8,7 +8,7 @@ import pytest
 
 from livemart.project.graph import Column
 from livemart.project.sources import parse_source_spec
-from livemart.project.yaml_places import Where, source_lines
+from livemart.project.yaml_places import Where, node_lines
 
 COLUMNS = (
     Column("order_id", "string"),
@@ -160,7 +160,9 @@ sources:
               path: orders/*.jsonl
               squence_by: [updated_at]
 """
-    where = Where("a.yml", "orders", source_lines(text, "ordering", "orders"))
+    where = Where(
+        "a.yml", "orders", node_lines(text, ("sources", "ordering"), ("tables", "orders"))
+    )
 
     _, [mistake] = parse_source_spec(
         {"path": "orders/*.jsonl", "squence_by": ["updated_at"]}, COLUMNS, where

@@ -8,7 +8,7 @@ import pytest
 
 from livemart.project.graph import Arrival, Column, EnvelopeOptions
 from livemart.project.sources import parse_source_spec
-from livemart.project.yaml_places import Where, source_lines
+from livemart.project.yaml_places import Where, node_lines
 from tests.models import stream_spec
 from tests.record_logs import install_kind
 
@@ -168,7 +168,9 @@ def test_a_mistake_names_the_word_and_the_nearest_valid_one(
 def test_all_mistakes_are_reported_at_once_each_with_its_line() -> None:
     columns = (Column("order_id", "string"), Column("_origin", "string"))
     where = Where(
-        "models/s.yml", "source ordering.orders", source_lines(YAML, "ordering", "orders")
+        "models/s.yml",
+        "source ordering.orders",
+        node_lines(YAML, ("sources", "ordering"), ("tables", "orders")),
     )
     meta = {"path": "orders/*.jsonl", "kays": ["order_id"]}
     expected = [

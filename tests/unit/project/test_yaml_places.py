@@ -5,9 +5,8 @@ import pytest
 from livemart.project.yaml_places import (
     Where,
     livemart_misspelled,
-    model_lines,
+    node_lines,
     place_of,
-    source_lines,
 )
 
 YAML = """\
@@ -42,21 +41,23 @@ models:
 def test_a_key_is_shown_with_its_line_or_that_of_its_parent(
     path: tuple[str, ...], expected: str
 ) -> None:
-    where = Where("s.yml", "orders", source_lines(YAML, "ordering", "orders"))
+    where = Where(
+        "s.yml", "orders", node_lines(YAML, ("sources", "ordering"), ("tables", "orders"))
+    )
 
     assert where.at(*path) == expected
 
 
 def test_a_model_has_lines_as_a_source_has() -> None:
-    where = Where("s.yml", "totals", model_lines(YAML, "totals"))
+    where = Where("s.yml", "totals", node_lines(YAML, ("models", "totals")))
 
     assert where.at("meta", "refresh") == "s.yml:15: totals: meta.livemart.refresh"
 
 
 @pytest.mark.parametrize("text", ["", "sources: [", "sources: {}", "models: [{name: other}]"])
 def test_a_text_without_the_node_has_no_lines(text: str) -> None:
-    assert source_lines(text, "ordering", "orders") == {}
-    assert model_lines(text, "totals") == {}
+    assert node_lines(text, ("sources", "ordering"), ("tables", "orders")) == {}
+    assert node_lines(text, ("models", "totals")) == {}
 
 
 def test_a_string_is_file_and_node_in_one() -> None:
