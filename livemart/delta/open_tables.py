@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from livemart.delta.cache import FileCache
-from livemart.delta.log import LogFile, log_file
+from livemart.delta.log import LogFile, has_commits, log_file
 from livemart.delta.version import SharedFiles, TableVersion, version_gone
 from livemart.errors import RefreshError
 
@@ -98,6 +98,8 @@ class OpenTables:
         try:
             return DeltaTable(str(self.path(relation)), version=version)
         except TableNotFoundError as error:
+            if version is not None and has_commits(self.path(relation)):
+                raise version_gone(relation, version) from error
             raise RefreshError(
                 "TABLE_MISSING",
                 f"{relation}: no Delta table at {self.path(relation)}",

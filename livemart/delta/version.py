@@ -103,7 +103,11 @@ class TableVersion:
 
     @property
     def row_count(self) -> int:
-        """The number of rows, from file statistics where every file has them."""
+        """The number of rows, from file statistics where every file has them.
+
+        Raises:
+            RefreshError: VERSION_GONE, if files are to be read for it and are gone.
+        """
         if (self.rows_by_file < 0).any():
             return int(self.read(self.schema.names[:1]).num_rows)
         return int(self.rows_by_file.sum())

@@ -2,7 +2,7 @@
 
 Used by refresh once per model and batch, before a strategy begins. What a strategy hands to Arrow,
 to a commit or to SQL is then the stored name. The inputs' columns are spelled by the planner, which
-knows their tables; whoever reads one asks `PinnedTable.field`.
+knows their tables; whoever reads one asks `PinnedTable.fields`.
 """
 
 from __future__ import annotations

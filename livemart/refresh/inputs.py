@@ -136,20 +136,13 @@ class PinnedInputs:
                 raise refusal("INPUT_NOT_IN_DELTA", message)
             if relation not in self.old:
                 raise refusal("CDF_UNAVAILABLE", f"{relation} was rebuilt")
-            versions: dict[Side, int] = {"old": self.old[relation], "new": self.new[relation]}
-            tables = {
-                side: PinnedTable(self.warehouse, relation, version)
-                for side, version in versions.items()
-            }
-            new = tables["new"]
+            new = PinnedTable(self.warehouse, relation, self.new[relation])
             used = plan.used.get(occurrence.index)
             columns = [name for name in new.schema.names if used is None or name.lower() in used]
             has_changed = self.has_changed(relation)
             images = self.changes(relation) if has_changed else _no_images(new.schema)
             columns = columns or new.schema.names
-            inputs.append(
-                Input(self, occurrence.index, tables, new, tuple(columns), images, has_changed)
-            )
+            inputs.append(Input(self, occurrence.index, new, tuple(columns), images, has_changed))
         return tuple(inputs)
 
 
@@ -209,18 +202,26 @@ def pin_inputs(
 class Input:
     """A mention of a table in a model's SQL, with all that a strategy asks of it in a batch.
 
-    `at`: the table before and now; `new`: the latter; `columns`: the stored ones that the query
-    needs, or all where not even one is; `images`: old and new images of the changed rows, with
-    `WEIGHT` and every column.
+    `new`: the table as of the batch; `columns`: the stored ones that the query needs, or all where
+    not even one is; `images`: old and new images of the changed rows, with `WEIGHT` and every
+    column.
     """
 
     pinned: PinnedInputs
     index: int
-    at: Mapping[Side, PinnedTable]
     new: PinnedTable
     columns: tuple[str, ...]
     images: pa.Table
     has_changed: bool
+
+    @cached_property
+    def old(self) -> PinnedTable:
+        """The table as of the frontier; few strategies read it, and it may be gone by now."""
+        relation = self.new.relation
+        return PinnedTable(self.pinned.warehouse, relation, self.pinned.old[relation])
+
+    def at(self, side: Side) -> PinnedTable:
+        return self.new if side == "new" else self.old
 
     def value(self, name: str, side: Side) -> object:
         """Return a column of a table of one row as of `side`.
@@ -228,7 +229,7 @@ class Input:
         Raises:
             Inapplicable: CLOCK_NOT_ONE_ROW.
         """
-        table = self.at[side]
+        table = self.at(side)
         return self.pinned.one_value(table, table.names[name])
 
 

@@ -43,7 +43,7 @@ class ModelRun:
 
         relations = {
             mention: views.get(mention.index)
-            or self.views.whole(self.inputs[mention.index].at[side])
+            or self.views.whole(self.inputs[mention.index].at(side))
             for mention in self.plan.flat.occurrences
         }
         return self.plan.flat.over(relations.__getitem__)

@@ -190,13 +190,13 @@ def _side(
             rows = _changed_rows(source, side, columns, left_out=filtered)
             listed = ", ".join(quoted(name) for name in rows.column_names)
             changed = run.views.of_rows(label, rows)
-            stored = run.views.stored(source.at[side], filtered)
+            stored = run.views.stored(source.at(side), filtered)
             names[anchor] = template(
                 f"(select {listed} from ", stored, f" union all select {listed} from ", changed, ")"
             )
         if anchor in present:
             is_empty &= present[anchor].num_rows == 0
-            names[anchor] = run.views.padded(label, present[anchor], source.at[side].schema)
+            names[anchor] = run.views.padded(label, present[anchor], source.at(side).schema)
     if is_empty:
         return None
     return names | _lookup_views(run, signed, present, side, side)
@@ -283,7 +283,7 @@ def _lookup_views(
             joined[lookup.occurrence] = rows_of_keys.or_else(joined.get(lookup.occurrence, NO_ROW))
     return {
         occurrence: run.views.matching(
-            f"{label}_{occurrence}", run.inputs[occurrence].at[side], rows_of_keys
+            f"{label}_{occurrence}", run.inputs[occurrence].at(side), rows_of_keys
         )
         for occurrence, rows_of_keys in joined.items()
     }

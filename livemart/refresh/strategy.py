@@ -1,6 +1,6 @@
 """Moves a model by the best of its strategies that holds in a batch, or recomputes it in full.
 
-Used by the refresh of a project, for each model that something it reads has changed. Every rule
+Used by the refresh of a project; a model of whose inputs none changed is left alone. Every rule
 about falling back is here: an unexpected error of a strategy, too, costs no more than a full
 refresh.
 """
@@ -73,15 +73,14 @@ def move(
     """
     reason: Reason | None = None
     failure: Exception | None = None
-    stored: PinnedTable | None = None
     try:
-        news = inputs.news(plan, relations)
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
+        news = inputs.news(plan, () if is_volatile else relations)
         if not news.is_any and not is_volatile:
             return None
         reason = news.of_columns
-        stored = PinnedTable(context.warehouse, model.relation, version)
         if reason is None and not isinstance(plan.strategy, Full):
+            stored = PinnedTable(context.warehouse, model.relation, version)
             return (*_by_strategy(context, model, plan, inputs, stored, tag), None)
     except Inapplicable as error:
         reason = error.reason
@@ -105,8 +104,7 @@ def move(
             hint="follow the reason's advice, or set the policy to auto",
         )
     reason = reason or next(iter(plan.reasons), None)
-    stored = stored or inputs.newest(model.relation)
-    commit = refresh_full(context, model, plan, inputs, tag, stored)
+    commit = refresh_full(context, model, plan, inputs, tag, inputs.newest(model.relation))
     if failure is not None:
         # Only now: an error that the full refresh meets, too, is the SQL's own.
         context.between_batches.own_faults.report(

@@ -1,16 +1,32 @@
-"""The transaction id under which a table is committed in a batch."""
+"""Models of one session share what commits for it by Spark."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
-from livemart.delta.tags import Tags
+import pytest
+
 from livemart.delta.warehouse import Warehouse
+from livemart.project.session_spec import SessionSpec
+from livemart.refresh import context as contexts
 from livemart.refresh.context import BatchContext
+from tests.models import make_model
+
+MODEL = make_model("model.m.a", compiled_code="select 1")
+PARIS = SessionSpec(settings=(("spark.sql.session.timeZone", "Europe/Paris"),))
 
 
-def test_the_tags_of_a_batch_are_those_of_its_epoch(tmp_path: Path) -> None:
-    context = BatchContext(cast(Any, None), Warehouse(tmp_path), "e", 3, "auto", 10, 1)
+def test_models_of_one_session_share_its_large_lane(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contexts, "session_of", lambda spark, spec: (spark, spec))
+    monkeypatch.setattr(contexts, "LargeLane", lambda spark, _: SimpleNamespace(spark=spark))
+    context = BatchContext(cast(Any, "spark"), Warehouse(tmp_path), "e", 3, "auto", 10, 1)
+    lanes = [context.lane_of(replace(MODEL, session=PARIS)) for _ in range(2)]
 
-    assert context.tags == Tags("e", 3)
+    assert lanes[0] is lanes[1]
+    assert cast(Any, lanes[0]).spark == ("spark", PARIS)
+    assert cast(Any, context.lane_of(MODEL)).spark == "spark"

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.errors import RefreshError
+from livemart.plan.planner import Inputs, plan_query
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import flatten
 from livemart.refresh.inputs import PinnedInputs
@@ -130,3 +133,33 @@ def test_the_value_of_a_clock_of_one_row_is_read(tmp_path: Path) -> None:
     clock = PinnedTable(warehouse, CLOCK, version)
 
     assert PinnedInputs(warehouse, {}, {}).one_value(clock, "as_of") == 7
+
+
+def test_an_input_whose_changes_are_gone_is_recomputed_from(warehouse: Warehouse) -> None:
+    for number in range(3):
+        rows = pa.table({"id": [number], "name": ["a"]}, schema=SMALL)
+        warehouse.overwrite(RELATION, rows, Tag("t", number, {}))
+    DeltaTable(str(warehouse.path(RELATION))).create_checkpoint()
+    for version in range(3):
+        (warehouse.path(RELATION) / "_delta_log" / f"{version:020d}.json").unlink()
+    inputs = PinnedInputs(Warehouse(warehouse.root), {RELATION: 0}, {RELATION: 3})
+    plan = plan_query(
+        "select name, max(id) as most from mart.totals group by 1", Inputs({RELATION: SMALL.names})
+    )
+
+    with pytest.raises(RefreshError) as caught:
+        inputs.resolve(plan)
+
+    assert caught.value.code == "CDF_UNAVAILABLE"
+
+
+def test_a_version_whose_log_is_gone_is_no_missing_table(warehouse: Warehouse) -> None:
+    rows = pa.table({"id": [1], "name": ["a"]}, schema=SMALL)
+    warehouse.overwrite(RELATION, rows, Tag("t", 1, {}))
+    DeltaTable(str(warehouse.path(RELATION))).create_checkpoint()
+    (warehouse.path(RELATION) / "_delta_log" / f"{0:020d}.json").unlink()
+
+    with pytest.raises(RefreshError) as caught:
+        Warehouse(warehouse.root).read(RELATION, 0)
+
+    assert caught.value.code == "VERSION_GONE"

@@ -11,8 +11,10 @@ from typing import Any, cast
 import pytest
 
 from livemart.conflicts import may_pass
+from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
+from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Model, Project
 from livemart.refresh import models
@@ -95,8 +97,12 @@ class Batches:
         patch.setattr(self.warehouse, "table_id", lambda relation: "t")
         patch.setattr(models, "refresh_full", self._refresh_full)
 
-    def _refresh_full(self, context: Any, model: Model, *_: object) -> Commit:
+    def _refresh_full(
+        self, context: Any, model: Model, plan: Plan, inputs: Any, tag: Tag, stored: Any
+    ) -> Commit:
         self.tried.append(model.name)
+        # By it a replay tells a commit of this SQL.
+        assert tag == Tags("e", 3).rows(model.relation, 0, plan.fingerprint)
         if model.unique_id == TABLE.unique_id:
             raise ZeroDivisionError("[DIVIDE_BY_ZERO] by zero")
         return Commit(0)

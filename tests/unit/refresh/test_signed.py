@@ -134,7 +134,7 @@ def test_a_product_changes_by_each_factor_beside_the_other() -> None:
     table = SimpleNamespace(schema=schema, fields=fields, names=names)
     inputs = [
         SimpleNamespace(
-            index=it, images=rows, columns=schema.names, new=table, at={"old": "old", "new": "new"}
+            index=it, images=rows, columns=schema.names, new=table, at=lambda side: side
         )
         for it, rows in enumerate(images)
     ]

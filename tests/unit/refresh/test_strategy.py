@@ -157,3 +157,42 @@ def test_what_the_full_refresh_meets_too_is_the_models(
 def test_a_strict_model_fails_with_its_strategy(failing: Any) -> None:
     with pytest.raises(PlanError, match=r"strict, but STRATEGY_FAILED: region failed: Bug"):
         failing(Bug("customerkey"), "strict")
+
+
+def test_a_model_of_whose_inputs_none_changed_is_left_alone(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1)
+    (model,) = policy_project("strict").models.values()
+    plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
+    inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
+    tag = context.tags.rows(model.relation)
+
+    assert strategy.move(context, model, plan, inputs, ("shop.sales",), 4, tag) is None
+
+
+def test_a_model_whose_version_is_gone_differs_from_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[object] = []
+
+    def opened(*_: object) -> None:
+        raise RefreshError("VERSION_GONE", "m.totals: version 4", hint="")
+
+    def refresh_full(*arguments: object) -> Commit:
+        stored.append(arguments[-1])
+        return Commit(5, 1)
+
+    monkeypatch.setattr(strategy, "PinnedTable", opened)
+    monkeypatch.setattr(strategy, "refresh_full", refresh_full)
+    monkeypatch.setattr(PinnedInputs, "news", lambda *_: News(is_any=True))
+    monkeypatch.setattr(PinnedInputs, "newest", lambda *_: "the newest")
+    context = BatchContext(cast(Any, None), Warehouse(tmp_path), "e", 3, "auto", 10, 1)
+    (model,) = policy_project("auto").models.values()
+    plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
+    inputs = PinnedInputs(context.warehouse, {}, {})
+    tag = context.tags.rows(model.relation)
+
+    moved = strategy.move(context, model, plan, inputs, ("shop.sales",), 4, tag)
+
+    assert moved is not None and moved[2] is not None
+    assert (moved[2].code, stored) == ("CDF_UNAVAILABLE", ["the newest"])
