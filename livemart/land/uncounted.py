@@ -13,9 +13,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from livemart.errors import StateError
 from livemart.land.landing import LandedBatch
-from livemart.state.atomic_files import numbers_of, replace_file
+from livemart.state.atomic_files import numbers_of, replace_file, require_state_file
 from livemart.state.counts import Counts
 from livemart.state.drift import merge_drift
 from livemart.state.places import StateFolder
@@ -35,7 +34,6 @@ class UncountedBatches:
         """Keep a batch until a snapshot counts it; it is whole on disk when this returns."""
         if not batch.has_records:
             return
-        self._folder.mkdir(parents=True, exist_ok=True)
         replace_file(self._path(batch.batch_id), _BATCH.dump_json(batch, exclude={"refusals"}))
 
     def merge(self, batches: Sequence[LandedBatch], newest: Snapshot | None) -> LandedBatch:
@@ -65,16 +63,12 @@ class UncountedBatches:
         return self._folder / f"{batch_id}.json"
 
     def _read(self, batch_id: int) -> LandedBatch:
-        path = self._path(batch_id)
-        try:
-            return _BATCH.validate_json(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise StateError(
-                "MANIFEST_TORN",
-                f"{path}: {error}",
-                hint=f"restore the file, or remove it: the rows of batch {batch_id} stay landed, "
-                "the next snapshot will not count them",
-            ) from error
+        return require_state_file(
+            self._path(batch_id),
+            LandedBatch,
+            hint=f"restore the file, or remove it: the rows of batch {batch_id} stay landed, "
+            "the next snapshot will not count them",
+        )
 
 
 def _merged(batches: Sequence[LandedBatch]) -> LandedBatch:

@@ -1,17 +1,19 @@
-"""Writes small state files atomically, reads them, and lists folders that number them.
+"""Keeps small state files whole: a reader sees the old content or the new one.
 
-Used for manifests, the epoch and views. A reader sees the old content or the new one, whatever
-happens in between.
+Used for manifests, the epoch and views, whatever happens in the middle of a write.
 """
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
+
+from livemart.errors import StateError
 
 _State = TypeVar("_State")
 
@@ -35,9 +37,39 @@ def write_state_file(path: Path, state: object) -> None:
 def read_state_file(path: Path, kind: type[_State]) -> _State | None:
     """Return what `write_state_file` wrote; None if there is no file, or one of another content."""
     try:
-        return TypeAdapter(kind).validate_json(path.read_bytes())
+        return _read(path, kind)
     except (OSError, ValueError):
         return None
+
+
+def require_state_file(path: Path, kind: type[_State], *, hint: str) -> _State:
+    """Return what `write_state_file` wrote to a file that must be whole.
+
+    Args:
+        path: of the file.
+        kind: what it holds.
+        hint: what to do if it is torn.
+
+    Raises:
+        FileNotFoundError: there is none.
+        StateError: MANIFEST_TORN.
+    """
+    try:
+        return _read(path, kind)
+    except ValidationError as error:
+        faults = (": ".join((*map(str, it["loc"]), it["msg"])) for it in error.errors())
+        raise StateError("MANIFEST_TORN", f"{path}: {'; '.join(faults)}", hint=hint) from error
+
+
+def _read(path: Path, kind: type[_State]) -> _State:
+    form: Any = kind
+    state: _State = _form_of(form).validate_json(path.read_bytes())
+    return state
+
+
+@cache
+def _form_of(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def write_synced(path: Path, data: bytes) -> None:

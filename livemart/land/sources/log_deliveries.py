@@ -272,7 +272,8 @@ class LogDeliveries:
             return delivery
         if self._after_loss == "stop":
             raise lost_error(self.kind, delivery.relations, losses)
-        receipt = {**delivery.receipt, "read": dict(ranges), "lost": []}
+        receipt = {**delivery.receipt, "read": dict(ranges)}
+        receipt["lost"] = list(delivery.receipt["lost"])
         for loss in losses:
             start, end = ranges[loss.partition]
             begin = end if loss.end is None else min(loss.end, end)

@@ -7,16 +7,13 @@ away keeps nobody waiting, and its options stay with the project.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from livemart.land.sources.manifest import Offsets
 from livemart.land.sources.record_log import waiting_records
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
 
 # Beyond that, the later half of them is kept whole, and of the earlier every second one.
@@ -71,9 +68,6 @@ class LogLook:
         return replace(self, away=why, away_since=self.away_since or at)
 
 
-_LOOKS_BY_RELATION = TypeAdapter(dict[str, LogLook])
-
-
 class LogLooks:
     """The looks of a warehouse, by relation; those of other relations are forgotten."""
 
@@ -107,13 +101,10 @@ class LogLooks:
         """Keep what was noted."""
         if not self._is_stale:
             return
-        path = StateFolder(self._warehouse).log_looks
-        replace_file(path, _LOOKS_BY_RELATION.dump_json(self._looks))
+        write_state_file(StateFolder(self._warehouse).log_looks, self._looks)
         self._is_stale = False
 
 
 def log_looks(warehouse: Path) -> dict[str, LogLook]:
     """Return the looks that were kept, by relation; nothing of what cannot be read."""
-    with suppress(OSError, ValueError):
-        return _LOOKS_BY_RELATION.validate_json(StateFolder(warehouse).log_looks.read_bytes())
-    return {}
+    return read_state_file(StateFolder(warehouse).log_looks, dict[str, LogLook]) or {}

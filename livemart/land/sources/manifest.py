@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
-from livemart.errors import StateError
 from livemart.land.sources.delivery import Delivery
-from livemart.state.atomic_files import numbers_of, replace_file
+from livemart.state.atomic_files import numbers_of, require_state_file, write_state_file
 
 # Spark replays the last micro-batch; the others are kept for the files that are watched. Batches
 # that read nothing leave none.
@@ -54,9 +51,6 @@ class Manifest:
         return min(*times, self.landed_at) if times else None
 
 
-_MANIFEST = TypeAdapter(Manifest)
-
-
 class ManifestStore:
     """Manifests of one epoch, `root/<epoch>/<batch_id>.json`."""
 
@@ -69,22 +63,15 @@ class ManifestStore:
         Raises:
             StateError: MANIFEST_TORN.
         """
-        path = self._path(batch_id)
+        hint = "restore the file, or remove it if the batch has not landed anywhere yet"
         try:
-            return _MANIFEST.validate_json(path.read_bytes())
+            return require_state_file(self._path(batch_id), Manifest, hint=hint)
         except FileNotFoundError:
             return None
-        except ValueError as error:
-            raise StateError(
-                "MANIFEST_TORN",
-                f"{path}: {error}",
-                hint="restore the file, or remove it if the batch has not landed anywhere yet",
-            ) from error
 
     def write(self, manifest: Manifest) -> None:
         """Keep a manifest, and the 999 before it; it is whole on disk when this returns."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self._path(manifest.batch_id), _MANIFEST.dump_json(manifest))
+        write_state_file(self._path(manifest.batch_id), manifest)
         for batch_id in numbers_of(self._folder)[_KEPT:]:
             self._path(batch_id).unlink(missing_ok=True)
 

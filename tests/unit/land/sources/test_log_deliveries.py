@@ -283,6 +283,24 @@ def test_a_replay_whose_records_expired_meanwhile_goes_on_as_it_is_said(
     assert {origin for origin, _, _ in told(shop)} == {"orders-0@0"}
 
 
+def test_a_replay_tells_what_was_lost_before_it_too(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(shop, *lines([order("a"), order("b")]))
+    shop.land(0)
+    go_on(shop, "earliest")
+    write(shop, *lines([order("d"), order("e")]), start=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(LogPart, "read", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            shop.land(1)
+    write(shop, *lines([order("e")]), start=5)
+    shop.restart()
+
+    assert shop.land(1).counts["bronze.orders"].dead_letters == 2
+    assert {origin for origin, _, _ in told(shop)} == {"orders-0@2", "orders-0@4"}
+
+
 def bounded_logs(
     monkeypatch: pytest.MonkeyPatch, begins: dict[str, int], bounds: dict[str, int]
 ) -> None:
