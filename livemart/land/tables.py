@@ -33,9 +33,15 @@ def require_fitting(warehouse: Warehouse, sources: Sequence[SourceTable]) -> Non
     misfits = [
         f"{source.file}: {source.relation}: {misfit}"
         for source in sources
-        if warehouse.exists(source.relation)
         for misfit in _misfits(warehouse, source)
     ]
+    for letters in sorted({dead_letters.relation_of(source.schema) for source in sources}):
+        stored = warehouse.column_names(letters)
+        if stored is not None and stored != tuple(dead_letters.LETTERS.names):
+            misfits.append(
+                f"{letters}: dead letters of another version of livemart, with the columns "
+                f"{', '.join(stored)}: move {warehouse.path(letters)} away"
+            )
     if misfits:
         raise StateError(
             "LANDED_COLUMN_CHANGED",
@@ -94,7 +100,10 @@ def _stored_kind(kind: pa.DataType) -> SparkType:
 
 def _misfits(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
     """Yield what is wrong with each column that its table cannot follow."""
+    # Also where the landed table was removed and the deletes that it remembers were not.
     yield from _unordered(warehouse, source)
+    if not warehouse.exists(source.relation):
+        return
     stored = warehouse.arrow_schema(source.relation)
     for field in plain_schema(RecordSchema.of(source).landed):
         if field.name not in stored.names:

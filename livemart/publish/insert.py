@@ -96,11 +96,12 @@ def _quoted(connection: Connection, name: str) -> str:
 
 def _bound(kind: sa.types.TypeEngine[Any], column: pa.ChunkedArray, dialect: Dialect) -> list[Any]:
     """Return values as their column's type hands them to the driver."""
+    # As the types do it, but for all values at once.
     if isinstance(kind, Instant) and dialect.name == "sqlite":
-        # As the type does it, but for all of them at once.
-        moments = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
-        micros: list[Any] = moments.to_pylist()
-        return micros
+        column = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
+        return list(column.to_pylist())
+    if isinstance(kind, sa.Date) and dialect.name == "sqlite":
+        return list(column.cast(pa.string()).to_pylist())
     values = python_values(column)
     convert = kind.dialect_impl(dialect).bind_processor(dialect)
     return values if convert is None else [convert(value) for value in values]

@@ -197,7 +197,7 @@ class BulkLanding:
 
     @cached_property
     def letters(self) -> StagedLetters:
-        """Refused records, which workers make letters of as the driver does, each a file."""
+        """Refused records, of which each worker makes letters in a file, as the driver does."""
         from pyspark import TaskContext
         from pyspark.sql import functions as sql
 

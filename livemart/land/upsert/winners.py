@@ -138,10 +138,12 @@ def _break_ties(
 def _rows_at(versions: KeyVersions, positions: np.ndarray, sizes: Sequence[int]) -> pa.Table:
     """Return stored and arrived rows by their position among all versions."""
     columns = list(versions.columns)
-    rows = pa.concat_tables([versions.stored.select(columns), versions.arrived.select(columns)])
     # Remembered deletes stand between the two, and are not among these.
-    places = np.where(positions < sizes[0], positions, positions - sizes[1])
-    return rows.take(pa.array(places, pa.int64())).combine_chunks()
+    stored = positions[positions < sizes[0]]
+    arrived = positions[positions >= sizes[0] + sizes[1]] - sizes[0] - sizes[1]
+    parts = ((versions.stored, stored), (versions.arrived, arrived))
+    picked = [rows.select(columns).take(pa.array(places, pa.int64())) for rows, places in parts]
+    return pa.concat_tables(picked).combine_chunks()
 
 
 def _ranks(column: pa.ChunkedArray) -> np.ndarray:

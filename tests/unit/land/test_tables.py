@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,9 +55,14 @@ def test_a_column_declared_with_another_type_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "LANDED_COLUMN_CHANGED"
 
 
-def test_another_order_than_that_of_the_remembered_deletes_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_another_order_than_that_of_the_remembered_deletes_is_refused(
+    tmp_path: Path, is_removed: bool
+) -> None:
     warehouse = Warehouse(tmp_path)
     create_tables(warehouse, [ORDERS], "epoch")
+    if is_removed:
+        shutil.rmtree(warehouse.path(ORDERS.relation))
     changed = replace(ORDERS, stream=stream_spec(ORDERS.stream, envelope="debezium"))
     reordered = replace(changed, stream=stream_spec(changed.stream, sequence_by=("_sequence",)))
 
@@ -64,6 +70,14 @@ def test_another_order_than_that_of_the_remembered_deletes_is_refused(tmp_path: 
         create_tables(warehouse, [reordered], "epoch")
 
     assert caught.value.code == "LANDED_COLUMN_CHANGED"
+
+
+def test_dead_letters_in_other_columns_are_refused(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.create("bronze._dead_letters", pa.schema([("code", pa.string())]))
+
+    with pytest.raises(StateError, match=r"with the columns code: move .*_dead_letters away"):
+        create_tables(warehouse, [EVENTS], "epoch")
 
 
 def test_a_column_declared_in_another_spelling_is_refused(tmp_path: Path) -> None:
