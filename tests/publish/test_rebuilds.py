@@ -139,7 +139,7 @@ def test_a_store_damaged_while_it_is_filled_is_mended_by_a_change_that_meets_it(
 def test_tables_of_others_in_the_same_database_stay(
     store_url: str, reader: StoreReader, execute: Callable[[str], None]
 ) -> None:
-    execute("create table livemart_tokens (token_id text)")
+    execute("create table livemart_access_tokens (token_id text)")
     execute("create table served_orders (mine text)")
     execute("insert into served_orders values ('not yours')")
     fill(store_url, orders(1), 1)
@@ -149,7 +149,7 @@ def test_tables_of_others_in_the_same_database_stay(
         fill(store_url, orders(number), number, fingerprints={"orders": str(number)})
 
     assert amounts(reader) == [3]
-    execute("insert into livemart_tokens select mine from served_orders")
+    execute("insert into livemart_access_tokens select mine from served_orders")
 
 
 def test_a_lost_file_is_made_anew_under_an_open_reader(tmp_path: Path) -> None:

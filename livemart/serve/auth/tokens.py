@@ -39,7 +39,7 @@ _TRY_FOR = timedelta(seconds=2)
 
 _METADATA = sa.MetaData()
 _TOKENS = sa.Table(
-    "livemart_tokens",
+    "livemart_access_tokens",
     _METADATA,
     sa.Column("token_id", sa.String(12), primary_key=True),
     sa.Column("token_hash", sa.String(64), nullable=False),

@@ -96,7 +96,7 @@ def _shown_letter(letter: Letter) -> dict[str, Any]:
     """
     record = letter.record
     opening = "\n".join((record or "")[:_SHOWN_CHARACTERS].split("\n")[:_SHOWN_LINES])
-    return _in_one_line(letter) | {
+    return _in_one_line(replace(letter, record=None)) | {
         "opening": None if record is None else plain_lines(opening),
         "whole": plain_lines(record) if record and record != opening else "",
         "size": "" if letter.record_bytes is None else f"{count(letter.record_bytes)} bytes",

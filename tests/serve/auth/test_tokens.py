@@ -73,7 +73,7 @@ def test_the_store_holds_no_secret(store_url: str, opened: Open) -> None:
 
     engine = open_engine(store_url)
     with engine.begin() as connection:
-        rows = connection.execute(sa.text("select * from livemart_tokens")).all()
+        rows = connection.execute(sa.text("select * from livemart_access_tokens")).all()
     engine.dispose()
 
     assert made.token_hash in str(rows)
