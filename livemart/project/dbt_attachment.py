@@ -251,9 +251,9 @@ def _calling(action: Callable[[Any], None], kind: Any) -> Callable[..., Any]:
 @contextmanager
 def _replaced(replacements: Sequence[Replacement]) -> Iterator[None]:
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in replacements]
-    for replacement in replacements:
-        setattr(*replacement)
     try:
+        for replacement in replacements:
+            setattr(*replacement)
         yield
     finally:
         for original in before:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -154,7 +155,9 @@ class ViewColumns:
     @cached_property
     def _analysed(self) -> Mapping[str, _Analysed]:
         # Not kept yet, or not by us: Spark analyses them again.
-        return read_state_file(self._path, dict[str, _Analysed]) or {}
+        with suppress(OSError):
+            return read_state_file(self._path, dict[str, _Analysed]) or {}
+        return {}
 
     def _reads(self, relation: str) -> tuple[str, ...] | None:
         """Return the relations that a view's SQL names; None if nobody can tell."""

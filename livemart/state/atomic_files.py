@@ -5,13 +5,14 @@ Used for manifests, the epoch and views, whatever happens in the middle of a wri
 
 from __future__ import annotations
 
+import json
 import os
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_json
+from pydantic_core import to_jsonable_python
 
 from livemart.errors import StateError
 
@@ -31,14 +32,19 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 def write_state_file(path: Path, state: object) -> None:
     """Write a dataclass, or a mapping, as a file of JSON."""
-    replace_file(path, to_json(state, indent=1))
+    # Also names of files that are no UTF-8.
+    replace_file(path, json.dumps(to_jsonable_python(state), indent=1))
 
 
 def read_state_file(path: Path, kind: type[_State]) -> _State | None:
-    """Return what `write_state_file` wrote; None if there is no file, or one of another content."""
+    """Return what `write_state_file` wrote; None if there is no file, or one of another content.
+
+    Raises:
+        OSError: there is one, and it cannot be read now.
+    """
     try:
         return _read(path, kind)
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return None
 
 
@@ -59,11 +65,13 @@ def require_state_file(path: Path, kind: type[_State], *, hint: str) -> _State:
     except ValidationError as error:
         faults = (": ".join((*map(str, it["loc"]), it["msg"])) for it in error.errors())
         raise StateError("MANIFEST_TORN", f"{path}: {'; '.join(faults)}", hint=hint) from error
+    except ValueError as error:
+        raise StateError("MANIFEST_TORN", f"{path}: {error}", hint=hint) from error
 
 
 def _read(path: Path, kind: type[_State]) -> _State:
     form: Any = kind
-    state: _State = _form_of(form).validate_json(path.read_bytes())
+    state: _State = _form_of(form).validate_python(json.loads(path.read_bytes()))
     return state
 
 

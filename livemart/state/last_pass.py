@@ -59,7 +59,9 @@ def keep_pass(warehouse: Path, last: LastPass) -> None:
 
 def kept_pass(warehouse: Path) -> LastPass | None:
     """Return what the newest pass looked at; None if it has, or may have, left something to do."""
-    return read_state_file(StateFolder(warehouse).last_pass, LastPass)
+    with suppress(OSError):
+        return read_state_file(StateFolder(warehouse).last_pass, LastPass)
+    return None
 
 
 def forget_pass(warehouse: Path) -> None:

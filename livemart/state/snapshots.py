@@ -23,7 +23,7 @@ import pyarrow.fs as pfs
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.schema import Schema as DeltaSchema
-from pydantic import AfterValidator, TypeAdapter
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter
 
 from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
@@ -51,6 +51,9 @@ LEFT_OUT = "left out by the selection"
 
 # Of any UTC that a reader of the log gives it.
 _Moment = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
+
+# NULL in rows of a log that began without this column.
+_OR_NONE = BeforeValidator(lambda it: it or {})
 
 Kind = Literal["build", "refresh"]
 Status = Literal["published", "held"]
@@ -117,10 +120,10 @@ class Snapshot:
     started_at: _Moment
     finished_at: _Moment
     landed: Mapping[str, TableCounts] = field(default_factory=dict)
-    test_fingerprints: Mapping[str, str] = field(default_factory=dict)
-    set_aside: Mapping[str, SetAside] = field(default_factory=dict)
+    test_fingerprints: Annotated[Mapping[str, str], _OR_NONE] = field(default_factory=dict)
+    set_aside: Annotated[Mapping[str, SetAside], _OR_NONE] = field(default_factory=dict)
     delivered_at: _Moment | None = None
-    drift: Mapping[str, Drift] = field(default_factory=dict)
+    drift: Annotated[Mapping[str, Drift], _OR_NONE] = field(default_factory=dict)
 
 
 def _arrow_type(kind: Any) -> pa.DataType:
@@ -214,10 +217,13 @@ class SnapshotLog:
             newest = table.transaction_version(app_id)
             if newest is not None and newest >= snapshot.batch_id:
                 return False
+            columns = {column.name for column in table.schema().fields}
             write_deltalake(
                 table,
                 pa.Table.from_pylist([asdict(snapshot)], schema=SCHEMA),
                 mode="append",
+                # A log that an earlier version began is widened; its rows hold NULL there.
+                schema_mode=None if columns >= set(SCHEMA.names) else "merge",
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(app_id, snapshot.batch_id)],
                     custom_metadata={"userMetadata": f"snapshot {snapshot.snapshot_id}"},

@@ -7,6 +7,7 @@ away keeps nobody waiting, and its options stay with the project.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -107,4 +108,6 @@ class LogLooks:
 
 def log_looks(warehouse: Path) -> dict[str, LogLook]:
     """Return the looks that were kept, by relation; nothing of what cannot be read."""
-    return read_state_file(StateFolder(warehouse).log_looks, dict[str, LogLook]) or {}
+    with suppress(OSError):
+        return read_state_file(StateFolder(warehouse).log_looks, dict[str, LogLook]) or {}
+    return {}

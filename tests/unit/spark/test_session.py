@@ -80,11 +80,12 @@ def test_a_jvm_that_is_given_the_lock_and_ends_at_once_is_an_error_with_its_last
         hold_warehouse(tmp_path) as lock,
         pytest.raises(ConfigError, match="Could not create the Java Virtual Machine") as caught,
     ):
-        open_session(
-            Settings(warehouse=tmp_path, master="local[1]", memory="1g"), lock=lock, jars=()
-        )
+        settings = Settings(warehouse=tmp_path, master="local[1]", memory="1g")
+        given_path = {"spark.driver.extraClassPath": "extra.jar"}
+        open_session(settings, given_path, lock=lock, jars=())
 
     assert given["pass_fds"] == (lock.descriptor,)
     assert os.environ["PYSPARK_SUBMIT_ARGS"].startswith("--master local[1] --driver-memory 1g ")
+    assert '--conf "spark.driver.extraClassPath=extra.jar"' in os.environ["PYSPARK_SUBMIT_ARGS"]
     assert caught.value.code == "SPARK_NOT_STARTED"
     assert str(tmp_path / "_livemart" / "spark.log") in caught.value.hint

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
@@ -124,6 +124,20 @@ def test_times_of_another_zone_are_kept_as_the_same_instant(tmp_path: Path) -> N
     newest = SnapshotLog(tmp_path).newest()
     assert newest is not None and newest.as_of == NOON
     assert newest.as_of.tzinfo is UTC
+
+
+def test_a_log_that_an_earlier_version_began_is_read_and_widened(tmp_path: Path) -> None:
+    log = SnapshotLog(tmp_path)
+    log.append(make_snapshot(1))
+    path = str(tmp_path / "_livemart" / "snapshots")
+    rows = DeltaTable(path).to_pyarrow_table().drop_columns(["test_fingerprints", "drift"])
+    write_deltalake(path, rows, mode="overwrite", schema_mode="overwrite")
+    before = SnapshotLog(tmp_path).newest()
+
+    SnapshotLog(tmp_path).append(make_snapshot(2))
+
+    assert before == replace(make_snapshot(1), test_fingerprints={}, drift={})
+    assert SnapshotLog(tmp_path).rows(2) == [make_snapshot(2), before]
 
 
 def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
