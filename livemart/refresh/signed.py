@@ -196,7 +196,7 @@ def _side(
             )
         if anchor in present:
             is_empty &= present[anchor].num_rows == 0
-            names[anchor] = run.views.padded(label, present[anchor], source.at(side).schema)
+            names[anchor] = run.views.padded(label, present[anchor], source.new.schema)
     if is_empty:
         return None
     return names | _lookup_views(run, signed, present, side, side)

@@ -17,7 +17,7 @@ from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, one_array, places_of, row_
 from livemart.arrow.exact_numbers import Whole, add_by_group, from_whole, to_whole
 from livemart.arrow.sum_limits import SumLimits
 from livemart.delta.row_filter import equal_in
-from livemart.plan.sql.template import separated, template
+from livemart.plan.sql.template import template
 from livemart.plan.strategies.signed import Output, not_additive
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.views import Statement
@@ -84,13 +84,11 @@ def stacked_sides(
         blank_columns: see `typed_columns`.
     """
     columns = typed_columns(schema, blank_columns)
-    return separated(
-        " union all ",
-        [
-            template(f"select {columns}, {sign} as {quoted(SIGN)} from (", query, ") as q")
-            for query, sign in sides
-        ],
-    )
+    parts: list[str | Statement] = []
+    for query, sign in sides:
+        union = " union all " if parts else ""
+        parts += [f"{union}select {columns}, {sign} as {quoted(SIGN)} from (", query, ") as q"]
+    return template(*parts)
 
 
 def moved_groups(

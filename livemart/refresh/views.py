@@ -20,7 +20,7 @@ import pyarrow as pa
 from livemart.arrow.types import plain_table
 from livemart.delta.row_filter import EVERY_ROW, RowFilter
 from livemart.limits import FEW_LOOKUP_ROWS, ROWS_IN_MEMORY
-from livemart.plan.sql.template import Template, template
+from livemart.plan.sql.template import Template
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.arrow_views import ArrowViews, to_view_of
 from livemart.spark.differences import row_of_literals
@@ -146,20 +146,22 @@ class BatchViews:
 
     def of_rows(self, label: str, rows: pa.Table) -> Statement:
         """Return the view of rows in memory."""
-        name = self._slices.add(f"{self._prefix}_{label}", rows)
-        return Template((SparkView(name, label),))
+        return Template((self._view(label, rows),))
 
     def padded(self, label: str, rows: pa.Table, schema: pa.Schema) -> Statement:
         """Return a view of rows whose unread columns were left out; they are NULL in it."""
-        name = self.of_rows(label, rows)
+        view = self._view(label, rows)
         if len(rows.column_names) == len(schema.names):
-            return name
+            return Template((view,))
         present = set(rows.column_names)
         selected = ", ".join(
             column if it in present else f"cast(null as {kind}) as {column}"
             for it, column, kind in spelled_columns(schema)
         )
-        return template(f"(select {selected} from ", name, ")")
+        return Template((f"(select {selected} from ", view, ")"))
+
+    def _view(self, label: str, rows: pa.Table) -> SparkView:
+        return SparkView(self._slices.add(f"{self._prefix}_{label}", rows), label)
 
     def whole(self, table: PinnedTable) -> Statement:
         """Return a name or subquery that reads a whole table."""
@@ -169,7 +171,7 @@ class BatchViews:
         # Spark folds such a row, the clock's above all, into the statement; it would run a job
         # for each place that asks a view for it.
         if (spelled_out := row_of_literals(rows)) is not None:
-            return template(spelled_out)
+            return Template((spelled_out,))
         view = SparkView(whole_name(table), table.relation, rows.num_rows, table)
         return Template((view,))
 
@@ -190,9 +192,7 @@ class BatchViews:
     def stored(self, table: PinnedTable, rows: RowFilter) -> Statement:
         """Return a subquery on the Delta table itself, pruned by literals."""
         where = "" if rows.is_whole else f" where {rows.sql()}"
-        return template(
-            "(select * from ", Template((SparkView(table.sql, table.sql, None),)), f"{where})"
-        )
+        return Template(("(select * from ", SparkView(table.sql, table.sql, None), f"{where})"))
 
     def slice(
         self,

@@ -38,6 +38,10 @@ full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
 select order_id from bronze.orders where status = 'placed' or restaurant_id in (select restaurant_id from bronze.restaurants);
 full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
 
+# title: EXISTS whose equality stands in brackets
+select dish_id from bronze.dishes as dishes where exists (select 1 from bronze.restaurants as restaurants where restaurants.currency_code = 'EUR' and (restaurants.restaurant_id = dishes.restaurant_id and (restaurants.restaurant_name is not null)));
+region keys=(dish_id) unique=(dish_id);
+
 # title: EXISTS without an equality
 select dish_id from bronze.dishes as dishes where exists (select 1 from bronze.restaurants as restaurants where restaurants.restaurant_id > dishes.restaurant_id);
 full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
