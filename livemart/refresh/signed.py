@@ -15,7 +15,6 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_type
 
 from livemart.arrow.bags import (
     NEW_COUNT,
@@ -35,7 +34,6 @@ from livemart.delta.row_filter import (
     equal_in,
     values_condition,
 )
-from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.sql.template import template
 from livemart.plan.strategies.signed import Lookup, Output, Signed, not_additive
 from livemart.refresh.inputs import Input, Side
@@ -106,8 +104,15 @@ def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
     limits = []
     for summed in output.summed:
         for argument in summed.arguments:
-            kinds = _types(run, "w0", argument)
-            kinds += _types(run, ", ".join(sql for sql, _ in summed.steps), argument)
+            # Their types are asked for, so no row is read.
+            rows = {
+                hole: run.views.stored(run.inputs[hole.occurrence].new, NO_ROW)
+                for hole in argument.sql.holes
+            }
+            query = argument.sql.over(rows.__getitem__)
+            # Not in one statement: the steps group all rows.
+            asked = ("w0", ", ".join(sql for sql, _ in summed.steps))
+            kinds = [kind for selected in asked for kind in run.views.types(selected, query)]
             if kinds[1] != sum_type(kinds[0]):
                 return None
             steps = [
@@ -117,15 +122,6 @@ def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
             limits.append(sum_limits(kinds[0], [*steps, stored]))
     first = limits[0]
     return first if all(limit == first for limit in limits) else None
-
-
-def _types(run: ModelRun, selected: str, argument: KeyQuery) -> list[pa.DataType]:
-    query = argument.sql.over(
-        lambda rows: run.views.stored(run.inputs[rows.occurrence].new, NO_ROW)
-    )
-    # Only analysed, never run.
-    frame = run.views.analyzed(template(f"select {selected} from (", query, ")"))
-    return [to_arrow_type(field.dataType) for field in frame.schema.fields]
 
 
 def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter]) -> None:

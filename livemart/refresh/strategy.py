@@ -125,8 +125,9 @@ def _by_strategy(
     between_batches, whole = context.between_batches, stored
     if plan.stamps:
         stored = stored.without(plan.stamps)
-    _require_names(plan, stored)
-    plan = spelled(plan, stored.names.__getitem__)
+    if tuple(stored.schema.names) != plan.names:
+        _require_names(plan, stored)
+        plan = spelled(plan, stored.names.__getitem__)
     read = inputs.resolve(plan)
     zone = TimeZone(is_utc=model.session.is_plain or is_utc(session))
     prefix = f"__{model.relation.replace('.', '__')}_{context.batch_id}"

@@ -27,7 +27,7 @@ from livemart.spark.differences import row_of_literals
 from livemart.spark.types import spelled_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 # Statements of more models than a project has; with a literal of the clock they differ each batch.
@@ -140,9 +140,13 @@ class BatchViews:
         # Of a session with another time zone Arrow names it in every type.
         return plain_table(spark.sql(sql).toArrow())
 
-    def analyzed(self, statement: Statement) -> DataFrame:
-        """Return a statement that is analysed for its types, and never run."""
-        return self._spark.sql(statement.render(attrgetter("name")))
+    def types(self, selected: str, rows: Statement) -> list[pa.DataType]:
+        """Return the types of a select list over rows; Spark analyses it, and runs nothing."""
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        statement = Template((f"select {selected} from (", *rows.pieces, ")"))
+        frame = self._spark.sql(statement.render(attrgetter("name")))
+        return [to_arrow_type(field.dataType) for field in frame.schema.fields]
 
     def of_rows(self, label: str, rows: pa.Table) -> Statement:
         """Return the view of rows in memory."""

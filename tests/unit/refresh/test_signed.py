@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import DecimalType, DoubleType, IntegerType, LongType
 
 from livemart.arrow.bags import WEIGHT
 from livemart.arrow.sum_limits import SumLimits
@@ -22,28 +20,24 @@ from livemart.refresh.signed import _by_product_rule, _changed_part, _changed_ro
 
 def _limits(stored: pa.DataType, *analysed: str) -> SumLimits | None:
     """Return what a total is worth; Spark says that its argument and steps have these types."""
-    answers = [_frame(analysed[:1]), _frame(analysed[1:])]
+    kinds = [_KINDS[kind] for kind in analysed]
+    answers = [kinds[:1], kinds[1:]]
     run = SimpleNamespace(
         stored=SimpleNamespace(fields={"total": pa.field("total", stored)}),
-        views=SimpleNamespace(analyzed=lambda sql: answers.pop(0)),
+        views=SimpleNamespace(types=lambda *_: answers.pop(0)),
     )
     steps = tuple((f"step {place}", False) for place in range(len(analysed) - 1))
     output = Output("total", "sum", (Summed((key_query([column("x")], "t"),), steps),))
     return _limits_of(cast(Any, run), output)
 
 
-def _frame(kinds: Sequence[str]) -> Any:
-    fields = [SimpleNamespace(dataType=_KINDS[kind]) for kind in kinds]
-    return SimpleNamespace(schema=SimpleNamespace(fields=fields))
-
-
 _KINDS = {
-    "int": IntegerType(),
-    "bigint": LongType(),
-    "double": DoubleType(),
-    "decimal(12,2)": DecimalType(12, 2),
-    "decimal(22,2)": DecimalType(22, 2),
-    "decimal(22,0)": DecimalType(22, 0),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "decimal(12,2)": pa.decimal128(12, 2),
+    "decimal(22,2)": pa.decimal128(22, 2),
+    "decimal(22,0)": pa.decimal128(22, 0),
 }
 
 

@@ -23,6 +23,8 @@ from tests.unit.plan.test_project_plans import policy_project
 
 SQL = "select shop_id, max(amount) as most from shop.sales group by 1"
 
+STORED = SimpleNamespace(names={}, schema=SimpleNamespace(names=["another"]))
+
 
 def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Refresh a model in a batch that the cost gate refuses."""
@@ -34,7 +36,11 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
     monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: ())
     monkeypatch.setattr(PinnedInputs, "news", lambda *_: News(is_any=True))
-    monkeypatch.setattr(strategy, "PinnedTable", lambda *_: SimpleNamespace(names={}))
+    monkeypatch.setattr(
+        strategy,
+        "PinnedTable",
+        lambda *_: STORED,
+    )
     monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
     monkeypatch.setattr(strategy, "refresh_full", lambda *_: Commit(5, 1))
     warehouse = Warehouse(folder)
@@ -87,7 +93,11 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
         monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: ())
         monkeypatch.setattr(PinnedInputs, "news", lambda *_: News(is_any=True))
-        monkeypatch.setattr(strategy, "PinnedTable", lambda *_: SimpleNamespace(names={}))
+        monkeypatch.setattr(
+            strategy,
+            "PinnedTable",
+            lambda *_: STORED,
+        )
         monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
         monkeypatch.setattr(strategy, "refresh_full", refresh_full)
         monkeypatch.setattr(strategy, "recompute", refresh_full)
