@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from livemart.land.upsert.winners import KeyVersions, canonical_text, decide
+from livemart.land.upsert.winners import KeyVersions, _ranks, canonical_text, decide
 
 SCHEMA = pa.schema([("key", pa.string()), ("at", pa.int64()), ("text", pa.string())])
 Row = tuple[str, int, str]
@@ -17,6 +17,12 @@ def test_the_newest_sequence_wins_whatever_arrives_when() -> None:
     outcome = _decide(stored=[("a", 5, "x")], arrived=[("a", 4, "y"), ("b", 1, "z"), ("b", 2, "w")])
 
     assert (list(outcome.written), list(outcome.removed)) == ([2], [])
+
+
+def test_nan_is_above_all_numbers_and_null_above_nan() -> None:
+    ranks = _ranks(pa.chunked_array([[float("nan"), 0.0, None], [-0.0, float("nan")]]))
+
+    assert ranks.tolist() == [2, 1, 3, 1, 2]
 
 
 def test_a_delete_wins_at_an_equal_sequence_and_is_remembered() -> None:
