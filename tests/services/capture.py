@@ -8,11 +8,18 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tests.services.changed_tables import Changes, Connection
 from tests.services.kafka import Kafka
 from tests.waits import PATIENCE_S, wait_until
+
+# What a broker says of a partition that was made a moment ago.
+_WITHOUT_A_LEADER = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 
 
 class Message(NamedTuple):
@@ -101,7 +108,7 @@ def messages_of(kafka: Kafka, topic: str) -> list[Message]:
             return []
         for partition in sorted(topics[topic].partitions):
             place = TopicPartition(topic, partition, 0)
-            start, end = consumer.get_watermark_offsets(place, PATIENCE_S)
+            start, end = _bounds(consumer, place)
             consumer.assign([TopicPartition(topic, partition, start)])
             while start < end:
                 message = consumer.poll(PATIENCE_S)
@@ -113,6 +120,22 @@ def messages_of(kafka: Kafka, topic: str) -> list[Message]:
     finally:
         consumer.close()
     return found
+
+
+def _bounds(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """Return where a partition begins and ends, once it has a leader: at first it has none."""
+    bounds: list[tuple[int, int]] = []
+
+    def is_led() -> bool:
+        try:
+            bounds.append(consumer.get_watermark_offsets(place, PATIENCE_S))
+        except KafkaException as error:
+            if error.args[0].code() not in _WITHOUT_A_LEADER:
+                raise
+        return bool(bounds)
+
+    wait_until(is_led)
+    return bounds[0]
 
 
 def framed(message: Message, *, as_kcat: bool) -> str:
