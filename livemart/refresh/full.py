@@ -17,7 +17,7 @@ from livemart.limits import ROWS_IN_MEMORY
 from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Plan
 from livemart.plan.sql.determinism import FILE_COLUMN
-from livemart.plan.sql.flatten import Flat
+from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.project.graph import Model
 from livemart.project.sessions import session_of
 from livemart.refresh.context import BatchContext
@@ -89,14 +89,15 @@ def _pinned_query(model: Model, flat: Flat | None, inputs: PinnedInputs) -> str:
         # The text could not be taken apart: its names are the catalog's, at the newest version.
         return model.compiled_code
 
-    # Of what is nothing of ours: Spark finds it by what was written, or says that it does not.
-    names = {mention: mention.text for mention in flat.occurrences}
-    for mention in flat.occurrences:
-        if (version := inputs.new.get(mention.relation)) is not None:
-            names[mention] = inputs.warehouse.sql_at(mention.relation, version)
-            if FILE_COLUMN not in flat.text.lower():
-                names[mention] = f"(select * from {names[mention]})"
-    return flat.render(names.__getitem__)
+    def pinned(occurrence: Occurrence) -> str:
+        if (version := inputs.new.get(occurrence.relation)) is None:
+            # Nothing of ours: Spark finds it by what was written, or says that it does not.
+            return occurrence.text
+        table = inputs.warehouse.sql_at(occurrence.relation, version)
+        return table if asks_for_files else f"(select * from {table})"
+
+    asks_for_files = FILE_COLUMN in flat.text.lower()
+    return flat.render(pinned)
 
 
 def _commit_difference(
