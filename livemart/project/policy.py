@@ -43,14 +43,8 @@ def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, l
         hint = "write `livemart: {refresh: auto}`"
         mistakes.refuse("MODEL_NOT_A_MAPPING", ("meta",), f"found {meta!r}", hint)
         return ModelPolicy(), mistakes.errors
-    for key in meta:
-        if key not in _WORDS:
-            mistakes.refuse(
-                "MODEL_KEY_UNKNOWN",
-                ("meta", str(key)),
-                f"found key {key}{nearest(str(key), _WORDS)}",
-                f"the keys on a model are {', '.join(f'`{name}`' for name in _WORDS)}",
-            )
+    hint = f"the keys on a model are {', '.join(f'`{name}`' for name in _WORDS)}"
+    mistakes.refuse_unknown("MODEL_KEY_UNKNOWN", meta, tuple(_WORDS), hint)
     words = {}
     for key, choices in _WORDS.items():
         if key not in meta:

@@ -99,17 +99,12 @@ class _Reader:
         self._meta = meta
         self._root = root
         self._columns = DeclaredColumns(columns, mistakes)
+        self._mistakes = mistakes
         self._refuse = mistakes.refuse
 
     def read(self, event_time: str | None) -> StreamSpec:
-        for key in self._meta:
-            if key not in _KEYS:
-                self._refuse(
-                    "SOURCE_KEY_UNKNOWN",
-                    ("meta", str(key)),
-                    f"found key {key}{nearest(str(key), _KEYS)}",
-                    f"the keys are {', '.join(_KEYS)}",
-                )
+        hint = f"the keys are {', '.join(_KEYS)}"
+        self._mistakes.refuse_unknown("SOURCE_KEY_UNKNOWN", self._meta, _KEYS, hint)
         self._columns.check()
         kind = self._word("kind", (FILES_KIND, *_log_kinds()), FILES_KIND)
         formats = FORMATS if kind == FILES_KIND else _LOG_FORMATS

@@ -5,7 +5,7 @@ Used by everything that refuses what the analyst wrote, so that each mistake nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, nearest
 
 # How alike two words are, from 0 to 1: a swapped, missing or doubled letter, or another case.
 _NEAR = 0.8
@@ -51,6 +51,14 @@ class Mistakes:
     def refuse(self, code: str, path: tuple[str, ...], finding: str, hint: str) -> None:
         """Note what was found at `path`, and what to write instead."""
         self.errors.append(ConfigError(code, f"{self._where.at(*path)}: {finding}", hint=hint))
+
+    def refuse_unknown(
+        self, code: str, meta: Iterable[Any], keys: Sequence[str], hint: str
+    ) -> None:
+        """Note each key of `config.meta.livemart` that is none of `keys`."""
+        for key in map(str, meta):
+            if key not in keys:
+                self.refuse(code, ("meta", key), f"found key {key}{nearest(key, keys)}", hint)
 
 
 def place_of(where: Where | str) -> Where:
