@@ -8,7 +8,6 @@ without it a warehouse would grow for ever.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from livemart.delta.old_files import old_files
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, first_lines
 from livemart.spark.catalog import stored_tables
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
 
@@ -120,12 +119,9 @@ def _report(removed: Sequence[RemovedFiles]) -> None:
 
 def note_upkeep(warehouse: Path, now: datetime) -> None:
     """Keep when old files were removed last."""
-    replace_file(StateFolder(warehouse).upkeep, json.dumps({"at": now.isoformat()}))
+    write_state_file(StateFolder(warehouse).upkeep, {"at": now})
 
 
 def _last_upkeep(warehouse: Path) -> datetime | None:
-    try:
-        content = json.loads(StateFolder(warehouse).upkeep.read_text(encoding="utf-8"))
-        return datetime.fromisoformat(content["at"])
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
-        return None
+    noted = read_state_file(StateFolder(warehouse).upkeep, dict[str, datetime]) or {}
+    return noted.get("at")

@@ -167,8 +167,13 @@ def _refuse_torn(checkpoint: Path, recorded: Recorded | None) -> None:
 
 
 def _last_batch(folder: Path) -> int | None:
+    return max(logged_batches(folder), default=None)
+
+
+def logged_batches(folder: Path) -> list[int]:
+    """Return the micro-batches that one of Spark's logs holds, the first one first."""
     names = os.listdir(folder) if folder.is_dir() else ()
-    return max((int(name) for name in names if name.isdigit()), default=None)
+    return sorted(int(name) for name in names if name.isdigit())
 
 
 def _is_whole(path: Path) -> bool:

@@ -152,7 +152,7 @@ def test_a_disk_that_is_full_costs_no_micro_batch(
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("livemart.run.upkeep.replace_file", refuse)
+    monkeypatch.setattr("livemart.state.atomic_files.replace_file", refuse)
     with structlog.testing.capture_logs() as events:
         keep_up(root, NOON, lambda _: None)
 

@@ -6,11 +6,10 @@ tells how many records wait: so that no file is read to be counted.
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from pathlib import Path
 
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
 
 # The mean is over about so many records, the newest.
@@ -43,13 +42,12 @@ class RecordSizes:
     def keep(self) -> None:
         """Keep the sizes for the next process."""
         if self._is_stale:
-            replace_file(self._path, json.dumps(self._sums))
+            write_state_file(self._path, self._sums)
             self._is_stale = False
 
 
 def _read(path: Path) -> dict[str, tuple[float, float]]:
     # None yet; what cannot be read is learned again.
-    with suppress(OSError, ValueError, TypeError, AttributeError):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return {name: (float(records), float(size)) for name, (records, size) in content.items()}
+    with suppress(OSError):
+        return read_state_file(path, dict[str, tuple[float, float]]) or {}
     return {}

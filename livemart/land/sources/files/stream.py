@@ -21,6 +21,7 @@ from pydantic import TypeAdapter
 
 from livemart.errors import StateError
 from livemart.state.atomic_files import replace_file
+from livemart.state.checkpoint import logged_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,12 +124,7 @@ def _still_read(slots: Sequence[Slot], patterns: Mapping[str, str]) -> list[Slot
 
 def last_committed(checkpoint: Path) -> int:
     """Return the last micro-batch that Spark will not replay; -1 for none."""
-    return max(_batches(checkpoint / "commits"), default=-1)
-
-
-def _batches(folder: Path) -> list[int]:
-    """Return the micro-batches that files of a folder are named by, sorted."""
-    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
+    return max(logged_batches(checkpoint / "commits"), default=-1)
 
 
 def start_stream(
@@ -235,7 +231,7 @@ def _widen_offsets(checkpoint: Path, sources: int) -> None:
     micro-batches are what it looks at.
     """
     folder = checkpoint / "offsets"
-    for batch_id in _batches(folder)[-2:]:
+    for batch_id in logged_batches(folder)[-2:]:
         path = folder / str(batch_id)
         lines = path.read_text(encoding="utf-8").splitlines()
         missing = sources - (len(lines) - 2)
