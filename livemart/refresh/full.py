@@ -142,8 +142,7 @@ def _difference(
     listed = ", ".join(quoted(name) for name in schema.names)
     part = f"select {typed_columns(schema, stored.blank_columns)} from ({query}) as q"
     sides = [(part, 0, 1), (f"select {listed} from {stored.sql}", 1, 0)]
-    tables = [inputs.table(relation) for relation in plan.flat.relations] if plan.flat else [None]
-    if None not in tables:
-        count = sum(table.row_count for table in (stored, *tables) if table is not None)
-        spark = session_for(spark, count)
+    if plan.flat is not None and inputs.new.keys() >= set(plan.flat.relations):
+        tables = [inputs.at(relation, inputs.new[relation]) for relation in plan.flat.relations]
+        spark = session_for(spark, sum(table.row_count for table in (stored, *tables)))
     return plain_table(spark.sql(str(counted_difference(schema, sides))).toArrow())

@@ -20,7 +20,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans
-from livemart.plan.reasons import Reason, refusal
+from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.used_columns import reads_every_column
 from livemart.refresh.frontier import Broken, Rebuild, Start
@@ -28,17 +28,6 @@ from livemart.refresh.pinned_table import PinnedTable
 from livemart.state.snapshots import ModelState, Snapshot
 
 Side = Literal["old", "new"]
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """What is new in the tables that a model reads: `is_any`: something may be.
-
-    `of_columns`: why the model may have other columns than at the frontier, None if it has not.
-    """
-
-    is_any: bool
-    of_columns: Reason | None = None
 
 
 @dataclass
@@ -54,22 +43,24 @@ class PinnedInputs:
     states: Mapping[str, ModelState] = field(default_factory=dict)
     _empty: dict[str, bool] = field(default_factory=dict)
     _values: dict[tuple[PinnedTable, str], object] = field(default_factory=dict)
+    _tables: dict[tuple[str, int], PinnedTable] = field(default_factory=dict)
 
     @cached_property
     def schemas(self) -> InputSchemas:
         """What became of the inputs' columns."""
         return InputSchemas(self.warehouse, self)
 
-    def table(self, relation: str) -> PinnedTable | None:
-        """Return a table as of this batch, None if it is none of the warehouse."""
-        version = self.new.get(relation)
-        return None if version is None else PinnedTable(self.warehouse, relation, version)
+    def at(self, relation: str, version: int) -> PinnedTable:
+        """Return a table at a version; models share what was opened."""
+        if (relation, version) not in self._tables:
+            self._tables[relation, version] = PinnedTable(self.warehouse, relation, version)
+        return self._tables[relation, version]
 
     def newest(self, relation: str) -> PinnedTable | None:
         """Return a table as it lies now, None if there is none."""
         if not self.warehouse.exists(relation):
             return None
-        return PinnedTable(self.warehouse, relation, self.warehouse.version(relation))
+        return self.at(relation, self.warehouse.version(relation))
 
     def one_value(self, table: PinnedTable, name: str) -> object:
         """Return the value of a column of a table of one row; models share what was read.
@@ -85,13 +76,16 @@ class PinnedInputs:
             self._values[table, name] = rows.column(0)[0].as_py()
         return self._values[table, name]
 
-    def news(self, plan: Plan, relations: Iterable[str]) -> News:
-        """Return what is new since the frontier for a plan that reads these tables."""
-        of_columns = None
-        if plan.flat is not None:
-            of_columns = self.schemas.changed(plan.flat, plan.used)
-        is_any = of_columns is not None or any(map(self.may_have_changed, relations))
-        return News(is_any, of_columns)
+    def has_news(self, plan: Plan, relations: Iterable[str]) -> bool:
+        """Return True if something may be new since the frontier in the tables that a plan reads.
+
+        Raises:
+            Inapplicable: FINGERPRINT_CHANGED, if the model may have other columns by now.
+        """
+        reason = None if plan.flat is None else self.schemas.changed(plan.flat, plan.used)
+        if reason is not None:
+            raise Inapplicable(reason)
+        return any(map(self.may_have_changed, relations))
 
     def has_changed(self, relation: str) -> bool:
         """Return True if the table's rows differ between the frontier and this batch."""
@@ -121,14 +115,14 @@ class PinnedInputs:
         """
         return self.warehouse.changes(relation, self.old[relation], self.new[relation])
 
-    def resolve(self, plan: Plan) -> tuple[Input, ...]:
-        """Return the tables that a query mentions, in order of appearance.
+    def resolve(self, plan: Plan, relation: str) -> tuple[PinnedTable, tuple[Input, ...]]:
+        """Return a model's own table as of the frontier, and those that its SQL mentions, in order.
 
         Raises:
             Inapplicable: INPUT_NOT_IN_DELTA or CDF_UNAVAILABLE, if one has no version to start
                 from.
         """
-        inputs = []
+        stored, inputs = self.at(relation, self.old[relation]), []
         for occurrence in plan.flat.occurrences if plan.flat is not None else ():
             relation = occurrence.relation
             if relation not in self.old and relation not in self.new:
@@ -136,14 +130,14 @@ class PinnedInputs:
                 raise refusal("INPUT_NOT_IN_DELTA", message)
             if relation not in self.old:
                 raise refusal("CDF_UNAVAILABLE", f"{relation} was rebuilt")
-            new = PinnedTable(self.warehouse, relation, self.new[relation])
+            new = self.at(relation, self.new[relation])
             used = plan.used.get(occurrence.index)
             columns = [name for name in new.schema.names if used is None or name.lower() in used]
             has_changed = self.has_changed(relation)
             images = self.changes(relation) if has_changed else _no_images(new.schema)
             columns = columns or new.schema.names
             inputs.append(Input(self, occurrence.index, new, tuple(columns), images, has_changed))
-        return tuple(inputs)
+        return stored, tuple(inputs)
 
 
 def _no_images(schema: pa.Schema) -> pa.Table:
@@ -217,8 +211,7 @@ class Input:
     @cached_property
     def old(self) -> PinnedTable:
         """The table as of the frontier; few strategies read it, and it may be gone by now."""
-        relation = self.new.relation
-        return PinnedTable(self.pinned.warehouse, relation, self.pinned.old[relation])
+        return self.pinned.at(self.new.relation, self.pinned.old[self.new.relation])
 
     def at(self, side: Side) -> PinnedTable:
         return self.new if side == "new" else self.old

@@ -267,7 +267,7 @@ class _Refresher:
             commit = refresh_full(context, model, plan, self.inputs, tag, stored)
         else:
             relations = self._relations_read(model, plan)
-            moved = move(context, model, plan, self.inputs, relations, before.version, tag)
+            moved = move(context, model, plan, self.inputs, relations, tag)
             if moved is None:
                 return carried(before)
             commit, strategy, reason = moved

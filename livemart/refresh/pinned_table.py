@@ -6,6 +6,8 @@ Used wherever a refresh reads stored rows. A column is found as Spark finds it: 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 import pyarrow as pa
@@ -19,58 +21,46 @@ from livemart.spark_sql import stored_name
 _Answer = TypeVar("_Answer")
 
 
+@dataclass(unsafe_hash=True)
 class PinnedTable:
     """A table at one version, opened once; `hidden` columns are read as if it had none.
 
-    Attributes:
-        relation: `schema.identifier`.
-        version: of the table.
-        hidden: names of columns in lower case.
-        schema: plain Arrow schema of the other columns.
-        names: how the table spells them.
-        fields: of them.
-        blank_columns: those in which the table holds NULL for some texts (see delta/partitions).
+    `relation`: `schema.identifier`; `hidden`: names in lower case. Of the other columns: `schema`,
+    plain; `names`, as the table spells them; `fields`; `blank_columns`, in which it holds NULL for
+    some texts (see delta/partitions). `sql`: how Spark names the table at this version.
 
     Raises:
         RefreshError: TABLE_MISSING, VERSION_GONE.
     """
 
-    def __init__(
-        self,
-        warehouse: Warehouse,
-        relation: str,
-        version: int,
-        hidden: frozenset[str] = frozenset(),
-    ) -> None:
-        self._files = files = warehouse.files(relation, version)
-        self.warehouse, self.relation, self.version = warehouse, relation, version
-        self.hidden = hidden
-        self._key = (warehouse, relation, version, hidden)
-        visible = [field for field in files.schema if field.name.lower() not in hidden]
+    warehouse: Warehouse
+    relation: str
+    version: int
+    hidden: frozenset[str] = frozenset()
+    schema: pa.Schema = field(init=False, compare=False)
+    names: ByName[str] = field(init=False, compare=False)
+    fields: ByName[pa.Field] = field(init=False, compare=False)
+    blank_columns: frozenset[str] = field(init=False, compare=False)
+    sql: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._files = files = self.warehouse.files(self.relation, self.version)
+        visible = [it for it in files.schema if it.name.lower() not in self.hidden]
         self.schema = pa.schema(visible)
-        self.names = ByName((field.name, field.name) for field in visible)
-        self.fields = ByName((field.name, field) for field in visible)
+        self.names = ByName((it.name, it.name) for it in visible)
+        self.fields = ByName((it.name, it) for it in visible)
         self.blank_columns = blank_columns(
-            self.schema, [name for name in files.partition_columns if name.lower() not in hidden]
+            self.schema,
+            [name for name in files.partition_columns if name.lower() not in self.hidden],
         )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PinnedTable) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
+        self.sql = self.warehouse.sql_at(self.relation, self.version)
 
     def without(self, names: Iterable[str]) -> PinnedTable:
         """Return the table as if it had not these columns."""
         hidden = frozenset(name.lower() for name in names)
         return PinnedTable(self.warehouse, self.relation, self.version, hidden)
 
-    @property
-    def sql(self) -> str:
-        """How Spark names the table at this version."""
-        return self.warehouse.sql_at(self.relation, self.version)
-
-    @property
+    @cached_property
     def row_count(self) -> int:
         return self._files.row_count
 

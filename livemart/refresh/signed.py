@@ -105,11 +105,11 @@ def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
     for summed in output.summed:
         for argument in summed.arguments:
             # Their types are asked for, so no row is read.
-            rows = {
-                hole: run.views.stored(run.inputs[hole.occurrence].new, NO_ROW)
+            names = {
+                hole: f"(select * from {run.inputs[hole.occurrence].new.sql} where false)"
                 for hole in argument.sql.holes
             }
-            query = argument.sql.over(rows.__getitem__)
+            query = argument.sql.render(names.__getitem__)
             # Not in one statement: the steps group all rows.
             asked = ("w0", ", ".join(sql for sql, _ in summed.steps))
             kinds = [kind for selected in asked for kind in run.views.types(selected, query)]

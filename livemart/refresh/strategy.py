@@ -50,7 +50,6 @@ def move(
     plan: Plan,
     inputs: PinnedInputs,
     relations: Iterable[str],
-    version: int,
     tag: Tag,
 ) -> tuple[Commit, str, Reason | None] | None:
     """Bring one model from the frontier to this batch, in a commit of this tag.
@@ -61,7 +60,6 @@ def move(
         plan: its plan.
         inputs: the tables of the batch.
         relations: those that it reads.
-        version: of its own table at the frontier.
         tag: of the commit.
 
     Returns:
@@ -75,13 +73,10 @@ def move(
     failure: Exception | None = None
     try:
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
-        news = inputs.news(plan, () if is_volatile else relations)
-        if not news.is_any and not is_volatile:
+        if not inputs.has_news(plan, () if is_volatile else relations) and not is_volatile:
             return None
-        reason = news.of_columns
-        if reason is None and not isinstance(plan.strategy, Full):
-            stored = PinnedTable(context.warehouse, model.relation, version)
-            return (*_by_strategy(context, model, plan, inputs, stored, tag), None)
+        if not isinstance(plan.strategy, Full):
+            return (*_by_strategy(context, model, plan, inputs, tag), None)
     except Inapplicable as error:
         reason = error.reason
     except Exception as error:
@@ -118,17 +113,14 @@ def _by_strategy(
     model: Model,
     plan: Plan,
     inputs: PinnedInputs,
-    stored: PinnedTable,
     tag: Tag,
 ) -> tuple[Commit, str]:
-    session = session_of(context.spark, model.session)
-    between_batches, whole = context.between_batches, stored
-    if plan.stamps:
-        stored = stored.without(plan.stamps)
+    session, between_batches = session_of(context.spark, model.session), context.between_batches
+    whole, read = inputs.resolve(plan, model.relation)
+    stored = whole.without(plan.stamps) if plan.stamps else whole
     if tuple(stored.schema.names) != plan.names:
         _require_names(plan, stored)
         plan = spelled(plan, stored.names.__getitem__)
-    read = inputs.resolve(plan)
     zone = TimeZone(is_utc=model.session.is_plain or is_utc(session))
     prefix = f"__{model.relation.replace('.', '__')}_{context.batch_id}"
     is_large = takes_large_lane(context, read)

@@ -140,13 +140,12 @@ class BatchViews:
         # Of a session with another time zone Arrow names it in every type.
         return plain_table(spark.sql(sql).toArrow())
 
-    def types(self, selected: str, rows: Statement) -> list[pa.DataType]:
-        """Return the types of a select list over rows; Spark analyses it, and runs nothing."""
+    def types(self, selected: str, query: str) -> list[pa.DataType]:
+        """Return the types of a select list over a query; Spark analyses it, and runs nothing."""
         from pyspark.sql.pandas.types import to_arrow_type
 
-        statement = Template((f"select {selected} from (", *rows.pieces, ")"))
-        frame = self._spark.sql(statement.render(attrgetter("name")))
-        return [to_arrow_type(field.dataType) for field in frame.schema.fields]
+        schema = self._spark.sql(f"select {selected} from ({query})").schema
+        return [to_arrow_type(field.dataType) for field in schema.fields]
 
     def of_rows(self, label: str, rows: pa.Table) -> Statement:
         """Return the view of rows in memory."""

@@ -24,6 +24,7 @@ from livemart.refresh import signed as signed_refresh
 from livemart.refresh import touched_rows as clock_windows
 from livemart.refresh.inputs import Input, PinnedInputs
 from livemart.refresh.model_run import ModelRun
+from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.running_totals import Starts
 from livemart.state.places import StateFolder
 from tests.project_run import reasons
@@ -39,10 +40,13 @@ def post_images_only(patch: pytest.MonkeyPatch) -> None:
     """Old images are forgotten: what a row was is never taken away."""
     real = PinnedInputs.resolve
 
-    def resolve(self: PinnedInputs, plan: Plan) -> tuple[Input, ...]:
-        return tuple(
+    def resolve(
+        self: PinnedInputs, plan: Plan, relation: str
+    ) -> tuple[PinnedTable, tuple[Input, ...]]:
+        stored, inputs = real(self, plan, relation)
+        return stored, tuple(
             replace(it, images=it.images.filter(pc.greater(it.images.column(WEIGHT), 0)))
-            for it in real(self, plan)
+            for it in inputs
         )
 
     patch.setattr(PinnedInputs, "resolve", resolve)

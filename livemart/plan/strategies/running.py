@@ -12,6 +12,7 @@ Source: carry and eviction, a subtract-on-evict sliding aggregate; for frames in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from sqlglot import exp
@@ -52,7 +53,7 @@ class Plain:
     source: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Running:
     """A query whose every row is one row of one scan, with running totals beside it.
 
@@ -67,7 +68,7 @@ class Running:
     plain: tuple[Plain, ...]
     totals: tuple[Total, ...]
 
-    @property
+    @cached_property
     def longest(self) -> int:
         """Microseconds that the widest frame reaches back."""
         return max(total.before for total in self.totals)

@@ -142,13 +142,15 @@ def test_an_input_whose_changes_are_gone_is_recomputed_from(warehouse: Warehouse
     DeltaTable(str(warehouse.path(RELATION))).create_checkpoint()
     for version in range(3):
         (warehouse.path(RELATION) / "_delta_log" / f"{version:020d}.json").unlink()
-    inputs = PinnedInputs(Warehouse(warehouse.root), {RELATION: 0}, {RELATION: 3})
+    warehouse.create("mart.most", SMALL)
+    old = {RELATION: 0, "mart.most": 0}
+    inputs = PinnedInputs(Warehouse(warehouse.root), old, {RELATION: 3})
     plan = plan_query(
         "select name, max(id) as most from mart.totals group by 1", Inputs({RELATION: SMALL.names})
     )
 
     with pytest.raises(RefreshError) as caught:
-        inputs.resolve(plan)
+        inputs.resolve(plan, "mart.most")
 
     assert caught.value.code == "CDF_UNAVAILABLE"
 

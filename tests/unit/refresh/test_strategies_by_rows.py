@@ -26,7 +26,6 @@ from livemart.plan.spelling import spelled
 from livemart.refresh import strategy
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.views import BatchViews, SharedViews
 
 _START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -151,7 +150,7 @@ def test_changed_rows_make_the_stored_ones_those_of_a_recomputation(
     _write(warehouse, "s.sales", pa.Table.from_pylist(OLD, SALES))
     _write(warehouse, "s.shops", pa.Table.from_pylist(CITIES, SHOPS))
     _write(warehouse, _MODEL, before)
-    old = {it: warehouse.version(it) for it in ("s.sales", "s.shops")}
+    old = {it: warehouse.version(it) for it in ("s.sales", "s.shops", _MODEL)}
     _write(warehouse, "s.sales", pa.Table.from_pylist(sales, SALES))
     _write(warehouse, "s.shops", pa.Table.from_pylist(shops, SHOPS))
     monkeypatch.setattr(Warehouse, "sql_at", lambda *asked: engine.stored(*asked))
@@ -173,10 +172,10 @@ def test_changed_rows_make_the_stored_ones_those_of_a_recomputation(
 def _run(
     warehouse: Warehouse, plan: Plan, inputs: PinnedInputs, engine: Any, *, is_large: bool
 ) -> ModelRun:
-    stored = PinnedTable(warehouse, _MODEL, warehouse.version(_MODEL))
     views = BatchViews(engine, "__model_1", SharedViews(), is_large=is_large)
+    stored, read = inputs.resolve(plan, _MODEL)
     plan = spelled(plan, stored.names.__getitem__)
-    return ModelRun(plan, stored, inputs.resolve(plan), views, _Exact())
+    return ModelRun(plan, stored, read, views, _Exact())
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:

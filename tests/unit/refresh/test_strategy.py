@@ -18,7 +18,7 @@ from livemart.plan.reasons import Inapplicable, Reason
 from livemart.project.graph import Policy
 from livemart.refresh import strategy
 from livemart.refresh.context import BatchContext
-from livemart.refresh.inputs import News, PinnedInputs
+from livemart.refresh.inputs import PinnedInputs
 from tests.unit.plan.test_project_plans import policy_project
 
 SQL = "select shop_id, max(amount) as most from shop.sales group by 1"
@@ -34,13 +34,8 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(strategy, "changed_rows", too_many)
     monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
-    monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: ())
-    monkeypatch.setattr(PinnedInputs, "news", lambda *_: News(is_any=True))
-    monkeypatch.setattr(
-        strategy,
-        "PinnedTable",
-        lambda *_: STORED,
-    )
+    monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: (STORED, ()))
+    monkeypatch.setattr(PinnedInputs, "has_news", lambda *_: True)
     monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
     monkeypatch.setattr(strategy, "refresh_full", lambda *_: Commit(5, 1))
     warehouse = Warehouse(folder)
@@ -50,7 +45,7 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     assert plan.strategy.name == "region"
     inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
     tag = context.tags.rows(model.relation)
-    return strategy.move(context, model, plan, inputs, (), 4, tag)
+    return strategy.move(context, model, plan, inputs, (), tag)
 
 
 def test_a_strict_model_refuses_to_be_recomputed(
@@ -91,13 +86,8 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
         monkeypatch.setattr(strategy, "changed_rows", changed_rows)
         monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
-        monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: ())
-        monkeypatch.setattr(PinnedInputs, "news", lambda *_: News(is_any=True))
-        monkeypatch.setattr(
-            strategy,
-            "PinnedTable",
-            lambda *_: STORED,
-        )
+        monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: (STORED, ()))
+        monkeypatch.setattr(PinnedInputs, "has_news", lambda *_: True)
         monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
         monkeypatch.setattr(strategy, "refresh_full", refresh_full)
         monkeypatch.setattr(strategy, "recompute", refresh_full)
@@ -108,7 +98,7 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
         inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
         tag = context[0].tags.rows(model.relation)
-        return strategy.move(context[0], model, plan, inputs, (), 4, tag)
+        return strategy.move(context[0], model, plan, inputs, (), tag)
 
     return run
 
@@ -177,7 +167,7 @@ def test_a_model_of_whose_inputs_none_changed_is_left_alone(tmp_path: Path) -> N
     inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
     tag = context.tags.rows(model.relation)
 
-    assert strategy.move(context, model, plan, inputs, ("shop.sales",), 4, tag) is None
+    assert strategy.move(context, model, plan, inputs, ("shop.sales",), tag) is None
 
 
 def test_a_model_whose_version_is_gone_differs_from_the_newest(
@@ -192,9 +182,9 @@ def test_a_model_whose_version_is_gone_differs_from_the_newest(
         stored.append(arguments[-1])
         return Commit(5, 1)
 
-    monkeypatch.setattr(strategy, "PinnedTable", opened)
+    monkeypatch.setattr(PinnedInputs, "resolve", opened)
     monkeypatch.setattr(strategy, "refresh_full", refresh_full)
-    monkeypatch.setattr(PinnedInputs, "news", lambda *_: News(is_any=True))
+    monkeypatch.setattr(PinnedInputs, "has_news", lambda *_: True)
     monkeypatch.setattr(PinnedInputs, "newest", lambda *_: "the newest")
     context = BatchContext(cast(Any, None), Warehouse(tmp_path), "e", 3, "auto", 10, 1)
     (model,) = policy_project("auto").models.values()
@@ -202,7 +192,7 @@ def test_a_model_whose_version_is_gone_differs_from_the_newest(
     inputs = PinnedInputs(context.warehouse, {}, {})
     tag = context.tags.rows(model.relation)
 
-    moved = strategy.move(context, model, plan, inputs, ("shop.sales",), 4, tag)
+    moved = strategy.move(context, model, plan, inputs, ("shop.sales",), tag)
 
     assert moved is not None and moved[2] is not None
     assert (moved[2].code, stored) == ("CDF_UNAVAILABLE", ["the newest"])
