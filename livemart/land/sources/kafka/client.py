@@ -168,10 +168,15 @@ class KafkaClient:
                 dict(asked), isolation_level=self._isolation, request_timeout=_ANSWER_S
             )
         )
-        return {
+        offsets = {
             (place.topic, place.partition): self._result(answer).offset
             for place, answer in answers.items()
         }
+        for (topic, number), offset in offsets.items():
+            # While a partition changes its leader; the client does not call it an error.
+            if offset == kafka.OFFSET_INVALID:
+                raise self._error(f"{topic}/{number}: no broker says where it begins or ends")
+        return offsets
 
     def read(self, topic: str, number: int, start: int, end: int) -> Iterator[Message]:
         """Yield the committed messages of a partition from `start` to before `end`."""

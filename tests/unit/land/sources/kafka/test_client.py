@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import OFFSET_INVALID, KafkaError, TopicPartition
 
 from livemart.land.sources.kafka.client import KafkaClient, KafkaUnreadableError, is_denial
 from livemart.land.sources.kafka.log import KafkaLog
@@ -44,6 +46,22 @@ def test_what_the_client_says_is_told_without_secrets() -> None:
     client._said.append(KafkaError(KafkaError._ALL_BROKERS_DOWN, "no such user: me:hunter2"))
 
     assert str(client._error("it failed")) == "it failed; no such user: me:***"
+
+
+@pytest.mark.parametrize("is_newest", [True, False])
+def test_a_partition_between_two_leaders_is_not_taken_for_an_emptied_one(
+    is_newest: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: dict[TopicPartition, Future[Any]] = {}
+    for number, offset in enumerate((20, OFFSET_INVALID)):
+        answers[TopicPartition("orders", number)] = Future()
+        answers[TopicPartition("orders", number)].set_result(SimpleNamespace(offset=offset))
+    monkeypatch.setattr(KafkaClient, "_asked", lambda *_: answers)
+    client = KafkaClient("127.0.0.1:1", {}, {})
+
+    text = told(lambda: client.offsets([("orders", 0), ("orders", 1)], newest=is_newest))
+
+    assert text == "orders/1: no broker says where it begins or ends"
 
 
 @pytest.mark.parametrize(
