@@ -48,7 +48,7 @@ class PinnedInputs:
     @cached_property
     def schemas(self) -> InputSchemas:
         """What became of the inputs' columns."""
-        return InputSchemas(self.warehouse, self)
+        return InputSchemas(self.warehouse, self.old, self.new)
 
     def at(self, relation: str, version: int) -> PinnedTable:
         """Return a table at a version; models share what was opened."""
@@ -119,13 +119,14 @@ class PinnedInputs:
         """Return a model's own table as of the frontier, and those that its SQL mentions, in order.
 
         Raises:
-            Inapplicable: INPUT_NOT_IN_DELTA or CDF_UNAVAILABLE, if one has no version to start
-                from.
+            Inapplicable: PARSE_UNSUPPORTED, if its own has columns that the analysis does not know;
+                INPUT_NOT_IN_DELTA or CDF_UNAVAILABLE, if another has no version to start from.
         """
         stored, inputs = self.at(relation, self.old[relation]), []
+        _require_names(plan, stored)
         for occurrence in plan.flat.occurrences if plan.flat is not None else ():
             relation = occurrence.relation
-            if relation not in self.old and relation not in self.new:
+            if relation not in self.new:
                 message = f"{relation} is not a Delta table of the warehouse"
                 raise refusal("INPUT_NOT_IN_DELTA", message)
             if relation not in self.old:
@@ -138,6 +139,21 @@ class PinnedInputs:
             columns = columns or new.schema.names
             inputs.append(Input(self, occurrence.index, new, tuple(columns), images, has_changed))
         return stored, tuple(inputs)
+
+
+def _require_names(plan: Plan, stored: PinnedTable) -> None:
+    """Refuse a table with columns that the analysis does not know.
+
+    An expression without a name gets one from Spark, and some generators make several columns.
+
+    Raises:
+        Inapplicable: PARSE_UNSUPPORTED.
+    """
+    names = {name.lower() for name in plan.names}
+    unknown = [it for it in stored.schema.names if it.lower() not in names]
+    if names and unknown:
+        message = f"column {unknown[0]} comes from an expression without a name"
+        raise refusal("PARSE_UNSUPPORTED", message, suggestion="name it in the select list")
 
 
 def _no_images(schema: pa.Schema) -> pa.Table:
@@ -241,9 +257,11 @@ class InputSchemas:
     between them could have changed them.
     """
 
-    def __init__(self, tables: SchemaTables, inputs: PinnedInputs) -> None:
+    def __init__(
+        self, tables: SchemaTables, old: Mapping[str, int], new: Mapping[str, int]
+    ) -> None:
         self._tables = tables
-        self._inputs = inputs
+        self._old, self._new = old, new
         self._differences: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
 
     def changed(
@@ -275,7 +293,7 @@ class InputSchemas:
         return self._differences[relation]
 
     def _compare(self, relation: str) -> tuple[frozenset[str], frozenset[str]]:
-        old, new = self._inputs.old.get(relation), self._inputs.new.get(relation)
+        old, new = self._old.get(relation), self._new.get(relation)
         same = frozenset[str](), frozenset[str]()
         if old is None or new is None or old >= new:
             return same

@@ -30,7 +30,6 @@ from livemart.refresh.full import recompute, refresh_full
 from livemart.refresh.inputs import Input, PinnedInputs
 from livemart.refresh.lane import commit_change, stamped
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.region import refresh_region
 from livemart.refresh.running import refresh_running
 from livemart.refresh.signed import refresh_signed
@@ -119,7 +118,6 @@ def _by_strategy(
     whole, read = inputs.resolve(plan, model.relation)
     stored = whole.without(plan.stamps) if plan.stamps else whole
     if tuple(stored.schema.names) != plan.names:
-        _require_names(plan, stored)
         plan = spelled(plan, stored.names.__getitem__)
     zone = TimeZone(is_utc=model.session.is_plain or is_utc(session))
     prefix = f"__{model.relation.replace('.', '__')}_{context.batch_id}"
@@ -171,18 +169,3 @@ def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
             run.views.close()
             last = error.reason
     raise Inapplicable(reason or last)
-
-
-def _require_names(plan: Plan, stored: PinnedTable) -> None:
-    """Fall back where a table has columns that the analysis does not know.
-
-    An expression without a name gets one from Spark, and some generators make several columns.
-
-    Raises:
-        Inapplicable: PARSE_UNSUPPORTED.
-    """
-    names = {name.lower() for name in plan.names}
-    unknown = [name for name in stored.schema.names if name.lower() not in names]
-    if names and unknown:
-        message = f"column {unknown[0]} comes from an expression without a name"
-        raise refusal("PARSE_UNSUPPORTED", message, suggestion="name it in the select list")

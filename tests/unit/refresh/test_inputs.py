@@ -142,7 +142,7 @@ def test_an_input_whose_changes_are_gone_is_recomputed_from(warehouse: Warehouse
     DeltaTable(str(warehouse.path(RELATION))).create_checkpoint()
     for version in range(3):
         (warehouse.path(RELATION) / "_delta_log" / f"{version:020d}.json").unlink()
-    warehouse.create("mart.most", SMALL)
+    warehouse.create("mart.most", pa.schema([("name", pa.string()), ("most", pa.int64())]))
     old = {RELATION: 0, "mart.most": 0}
     inputs = PinnedInputs(Warehouse(warehouse.root), old, {RELATION: 3})
     plan = plan_query(
@@ -153,6 +153,32 @@ def test_an_input_whose_changes_are_gone_is_recomputed_from(warehouse: Warehouse
         inputs.resolve(plan, "mart.most")
 
     assert caught.value.code == "CDF_UNAVAILABLE"
+
+
+@pytest.mark.parametrize(
+    ("columns", "old", "new", "expected"),
+    [
+        (["n"], {RELATION: 0}, {}, f"INPUT_NOT_IN_DELTA: {RELATION} is not a Delta table"),
+        (["n"], {}, {RELATION: 0}, f"CDF_UNAVAILABLE: {RELATION} was rebuilt"),
+        # What lasts is told before what the next batch does not meet.
+        (["n", "(id + 1)"], {}, {RELATION: 0}, "PARSE_UNSUPPORTED: column (id + 1) comes from"),
+    ],
+)
+def test_why_a_model_cannot_start_from_its_tables(
+    warehouse: Warehouse,
+    columns: list[str],
+    old: dict[str, int],
+    new: dict[str, int],
+    expected: str,
+) -> None:
+    warehouse.create("mart.most", pa.schema([(name, pa.int64()) for name in columns]))
+    inputs = PinnedInputs(warehouse, {"mart.most": 0} | old, new)
+    plan = plan_query("select max(id) as n from mart.totals", Inputs({RELATION: SMALL.names}))
+
+    with pytest.raises(Inapplicable) as caught:
+        inputs.resolve(plan, "mart.most")
+
+    assert str(caught.value).startswith(expected)
 
 
 def test_a_version_whose_log_is_gone_is_no_missing_table(warehouse: Warehouse) -> None:

@@ -33,7 +33,6 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         raise Inapplicable(Reason("COST_GATE", "1000001 keys are affected", None))
 
     monkeypatch.setattr(strategy, "changed_rows", too_many)
-    monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
     monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: (STORED, ()))
     monkeypatch.setattr(PinnedInputs, "has_news", lambda *_: True)
     monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
@@ -85,7 +84,6 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             return Commit(5, 1)
 
         monkeypatch.setattr(strategy, "changed_rows", changed_rows)
-        monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
         monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: (STORED, ()))
         monkeypatch.setattr(PinnedInputs, "has_news", lambda *_: True)
         monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
