@@ -45,6 +45,11 @@ _TIMES_S = 2.0
 _PART_RECORDS = 100_000
 # Nobody knows how long its records are before they are read.
 _RECORD_BYTES = 512
+# While servers of a cluster come and go, one may not know yet of all that is there: what is lost is
+# lost in each of so many looks, with seconds between them, as Spark's Kafka source has it.
+_LOOKS = 3
+_BETWEEN_LOOKS_S = 1.0
+_LOSSES = ("SOURCE_RECORDS_LOST", "SOURCE_LOG_REPLACED")
 
 
 class UnreadableLogError(SourceError):
@@ -134,7 +139,29 @@ class LogDeliveries:
         Raises:
             SourceError: SOURCE_UNREADABLE, SOURCE_RECORDS_LOST, SOURCE_LOG_REPLACED.
         """
-        return self._steady()._plan(tuple(relations), reached, max_records)
+        asked = tuple(relations)
+        return self._confirmed(
+            lambda now: now._plan(asked, reached, max_records),
+            lambda plan: plan.delivery is not None and bool(plan.delivery.receipt["lost"]),
+        )
+
+    def _confirmed(
+        self, ask: Callable[[LogDeliveries], _T], has_losses: Callable[[_T], bool]
+    ) -> _T:
+        """Return the first answer without a loss, or the last one, whose losses are real.
+
+        Raises:
+            SourceError: of the last look, if it stops landing.
+        """
+        for _ in range(_LOOKS - 1):
+            try:
+                if not has_losses(answer := ask(self._steady())):
+                    return answer
+            except SourceError as error:
+                if error.code not in _LOSSES:
+                    raise
+            time.sleep(_BETWEEN_LOOKS_S)
+        return ask(self._steady())
 
     def _steady(self) -> LogDeliveries:
         """Return the deliveries of the log as it is now, for the questions of one plan."""
@@ -260,10 +287,12 @@ class LogDeliveries:
         Raises:
             SourceError: SOURCE_RECORDS_LOST, SOURCE_UNREADABLE.
         """
+        return self._confirmed(lambda now: now._check(delivery), lambda it: it is not delivery)
+
+    def _check(self, delivery: Delivery) -> Delivery:
         ranges: Mapping[str, list[int]] = delivery.receipt["read"]
-        now = self._steady()
-        starts = now._by_partition("its start", now._log.starts)
-        _, losses = now._losses(
+        starts = self._by_partition("its start", self._log.starts)
+        _, losses = self._losses(
             {name: start for name, (start, _) in ranges.items()},
             delivery.receipt.get("identities", {}),
             starts,

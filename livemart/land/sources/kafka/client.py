@@ -52,8 +52,8 @@ _DENIALS = frozenset(
     }
 )
 _UNPROVEN_WORDS = "certificate verify failed"
-# Of the server of tokens, which may be away.
-_TOKEN_WORDS = "Failed to acquire SASL OAUTHBEARER token"
+# Of a server that may be away: of tokens, or a broker that went while the client signed in.
+_AWAY_WORDS = ("Failed to acquire SASL OAUTHBEARER token", "mechanism handshake failed: Local:")
 # All bits are zero.
 _NO_ID = "A" * 22
 
@@ -293,7 +293,7 @@ def is_denial(error: KafkaError) -> bool:
     text = error.str()
     if error.code() == KafkaError._SSL:
         return _UNPROVEN_WORDS in text
-    return error.code() in _DENIALS and _TOKEN_WORDS not in text
+    return error.code() in _DENIALS and not any(words in text for words in _AWAY_WORDS)
 
 
 def _sent_us(message: kafka.Message) -> int | None:

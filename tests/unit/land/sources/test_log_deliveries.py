@@ -24,6 +24,7 @@ from tests.record_logs import FolderLog, install_folder_logs, write_partition
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     install_folder_logs(tmp_path / "site", monkeypatch)
+    monkeypatch.setattr("livemart.land.sources.log_deliveries._BETWEEN_LOOKS_S", 0.0)
     log: dict[str, Any] = {
         "kind": "folder",
         "path": "",
@@ -343,6 +344,46 @@ def test_a_log_that_ends_before_what_was_read_stops_landing(shop: Shop) -> None:
 
     assert caught.value.code == "SOURCE_LOG_REPLACED"
     assert not is_retriable(caught.value)
+
+
+@pytest.mark.parametrize("after_loss", ["stop", "earliest", "latest"])
+@pytest.mark.parametrize(("is_replay", "held"), [(False, None), (False, 1), (True, None)])
+def test_a_server_that_does_not_know_yet_of_all_that_is_there_is_asked_again(
+    shop: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+    after_loss: str,
+    is_replay: bool,
+    held: int | None,
+) -> None:
+    named_logs(monkeypatch, {"orders-0": "one"})
+    go_on(shop, after_loss)
+    write(shop, *lines([order("a"), order("b")]))
+    shop.land(0)
+    records = lines([order("a"), order("b"), order("c")])
+    write(shop, *records)
+    if is_replay:
+        with monkeypatch.context() as patch:
+            patch.setattr(LogPart, "read", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                shop.land(1)
+    looks: list[int] = []
+
+    def steady(log: FolderLog) -> FolderLog:
+        looks.append(len(looks))
+        now = shop.root / f"look-{len(looks)}"
+        now.mkdir()
+        if len(looks) > 2:
+            write_partition(now, "orders-0", [*records])
+        elif held is not None:
+            write_partition(now, "orders-0", [*records[:held]])
+        return type(log)(str(now))
+
+    monkeypatch.setattr(FolderLog, "steady", steady, raising=False)
+    shop.restart()
+    shop.land(1)
+
+    assert [name for (name,) in shop.rows("order_events", "order_id")] == ["a", "b", "c"]
+    assert told(shop) == set()
 
 
 def test_a_log_that_cannot_be_reached_is_tried_again(

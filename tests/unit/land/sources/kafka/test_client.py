@@ -74,6 +74,18 @@ def test_a_partition_between_two_leaders_is_not_taken_for_an_emptied_one(
         (KafkaError._SSL, "SSL handshake failed: Disconnected", False),
         (KafkaError._TRANSPORT, "Connect to ipv4#127.0.0.1:1 failed: refused", False),
         (KafkaError._AUTHENTICATION, "Failed to acquire SASL OAUTHBEARER token: no route", False),
+        (
+            KafkaError._AUTHENTICATION,
+            "SASL PLAIN mechanism handshake failed: Local: Broker transport failure: broker's"
+            " supported mechanisms: ",
+            False,
+        ),
+        (
+            KafkaError._AUTHENTICATION,
+            "SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's"
+            " supported mechanisms: SCRAM-SHA-256",
+            True,
+        ),
     ],
 )
 def test_only_what_no_waiting_mends_is_a_denial(code: int, text: str, expected: bool) -> None:
