@@ -90,6 +90,8 @@ class Envelope:
         except SendTimeoutError:
             structlog.get_logger().info("slow_client_closed", path=scope["path"])
         except ProblemError as problem:
+            if status:
+                raise
             await problem.response(Request(scope))(scope, receive, send_wrapped)
         except asyncio.CancelledError:
             # The server ends, and its patience with answers under way is over.

@@ -54,7 +54,6 @@ COVERED = {
     "spark/tables_before.py": "integration/land/test_landing_bulk.py",
     # Asked through the server over a real store, of which they are a way in.
     "serve/app.py": "serve/test_server.py",
-    "serve/envelope.py": "serve/http/test_problems.py",
     "serve/models/changes.py": "serve/models/test_stream.py",
     "store/reader.py": "store/test_store.py",
 }

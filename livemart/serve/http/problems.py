@@ -133,6 +133,9 @@ def install_problems(app: FastAPI) -> None:
 
 def _of_status(error: HTTPException) -> ProblemError:
     match error.status_code:
+        case 400 if isinstance(error.__cause__, ProblemError):
+            # FastAPI has its own error for whatever ends the reading of a body.
+            return error.__cause__
         case 404:
             return ProblemError("NOT_FOUND", "no such path; /openapi.json lists all")
         case 405:
