@@ -33,16 +33,9 @@ COVERED = {
     "land/records/messages/message.py": "unit/land/records/messages/test_read.py",
     "land/sources/delivery.py": "unit/land/sources/test_log_deliveries.py",
     # Parts of landing whose promise is one of all of them together: each record once, in its place.
-    "conflicts.py": "unit/run/test_replays.py",
     "land/bulk/landing.py": "integration/land/test_landing_bulk.py",
     "land/bulk/staging.py": "integration/land/test_landing_bulk.py",
-    "land/records/messages/avro_records.py": "unit/land/records/messages/test_formats.py",
-    "land/records/debezium/connect_schemas.py": "unit/land/records/messages/test_avro_changes.py",
     "land/micro_batch.py": "unit/land/test_landing.py",
-    "land/sources/lost_records.py": "unit/land/sources/test_log_deliveries.py",
-    "land/sources/files/delivered.py": "unit/land/sources/files/test_watched.py",
-    "land/upsert/change.py": "unit/land/test_landing.py",
-    "land/upsert/upsert.py": "unit/land/bulk/test_key_ranges.py",
     # Conversations with a broker, a session or an engine, which a stand-in would only repeat.
     "land/sources/nats/client.py": "integration/land/test_nats.py",
     "land/sources/nats/connection.py": "integration/land/test_nats.py",
@@ -54,8 +47,6 @@ COVERED = {
     "spark/tables_before.py": "integration/land/test_landing_bulk.py",
     # Asked through the server over a real store, of which they are a way in.
     "serve/app.py": "serve/test_server.py",
-    "serve/models/changes.py": "serve/models/test_stream.py",
-    "store/reader.py": "store/test_store.py",
 }
 
 

@@ -9,9 +9,8 @@ from threading import Event
 
 import pytest
 
-from livemart.conflicts import TableChangedError, is_another_writers
-from livemart.delta.log import VersionTakenError
-from livemart.errors import StateError
+from livemart.conflicts import TableChangedError
+from livemart.errors import ConfigError, LivemartError, StateError
 from livemart.land.sources.files.problems import unreadable
 from livemart.land.sources.log_deliveries import unreadable_log
 from livemart.run import replays
@@ -144,29 +143,11 @@ def test_after_a_stop_nothing_is_replayed() -> None:
     assert told.failures == []
 
 
-@pytest.mark.parametrize(
-    ("error", "another_writers", "retriable"),
-    [
-        (CHANGED, True, True),
-        (VersionTakenError("12"), True, True),
-        (RuntimeError("[DELTA_CONCURRENT_APPEND] x"), True, True),
-        (RuntimeError("CommitFailedError: x"), False, True),
-        (GONE, False, True),
-        (LOG_AWAY, False, True),
-        (DISK_AWAY, False, True),
-        (REFUSED, False, True),
-        (OSError(errno.EIO, "Input/output error"), False, True),
-        (PermissionError(errno.EACCES, "Permission denied"), False, False),
-        (RuntimeError("java.io.IOException: /mnt/landing: Stale file handle"), False, True),
-        (RuntimeError("[PARSE_SYNTAX_ERROR] x"), False, False),
-        (StateError("CODE", "DELTA_CONCURRENT_APPEND", hint=""), False, False),
-    ],
-)
-def test_faults_are_told_apart(
-    error: BaseException, another_writers: bool, retriable: bool
+@pytest.mark.parametrize("lasting", [StateError, ConfigError])
+def test_a_fault_that_would_pass_is_not_replayed_below_one_that_lasts(
+    lasting: type[LivemartError],
 ) -> None:
-    outer = RuntimeError("the micro-batch failed")
-    outer.__cause__ = error
+    error = lasting("CODE", "the state is to be mended first", hint="")
+    error.__cause__ = CHANGED
 
-    assert [is_another_writers(error), is_another_writers(outer)] == [another_writers] * 2
-    assert [is_retriable(error), is_retriable(outer)] == [retriable] * 2
+    assert (is_retriable(CHANGED), is_retriable(error)) == (True, False)

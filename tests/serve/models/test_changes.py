@@ -1,0 +1,188 @@
+"""A page of changes is read once for all who may see the same, and cut where a client can go on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from starlette.requests import Request
+
+from livemart.serve.auth.callers import Caller
+from livemart.serve.live.hub import Hub
+from livemart.serve.live.readings import Readings
+from livemart.serve.models import changes
+from livemart.serve.models.changes import Page, read_page
+from livemart.store.positions import Position
+from livemart.store.reader import StoreReader
+from livemart.store.served import Change, ChangePage
+from tests.serve.owner.order_versions import KEYS, START, orders
+from tests.store.stores import fill_store
+
+ALL, OF_R1, OF_R2 = Caller(None), Caller(frozenset({"r1"})), Caller(frozenset({"r2"}))
+
+
+@dataclass
+class Desk:
+    """A store with orders of two restaurants, and how often its changes were asked for."""
+
+    url: str
+    request: Request
+    questions: int = 0
+
+    def publish(self, number: int, *counts: int) -> None:
+        """Publish a snapshot with so many orders of each restaurant, all of them changed."""
+        tables = [
+            orders(*[number] * count, tenant=f"r{n}") for n, count in enumerate(counts, start=1)
+        ]
+        whole = pa.concat_tables(tables)
+        ids = pa.array(range(1, len(whole) + 1), pa.int64())
+        fill_store(self.url, {"orders": whole.set_column(0, "order_id", ids)}, KEYS, number, START)
+
+    def read(self, *asked: tuple[Caller, Position], model: str = "orders") -> list[Page | None]:
+        """Return what callers get who ask at the same time."""
+
+        async def ask() -> list[Page | None]:
+            return await asyncio.gather(
+                *(read_page(self.request, caller, model, position) for caller, position in asked)
+            )
+
+        return asyncio.run(ask())
+
+    def page(self, caller: Caller, position: Position) -> Page:
+        (page,) = self.read((caller, position))
+        assert page is not None
+        return page
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    url = f"sqlite:///{tmp_path}/serving.db"
+    with closing(StoreReader.open(url)) as reader:
+        readings = Readings(reader, cast(Hub, None))
+        parts = {StoreReader: reader, Readings: readings}
+        app = SimpleNamespace(state=SimpleNamespace(parts=parts))
+        made = Desk(url, cast(Request, SimpleNamespace(app=app)))
+
+        def count(*arguments: Any) -> ChangePage:
+            made.questions += 1
+            return StoreReader.changes(reader, *arguments)
+
+        monkeypatch.setattr(reader, "changes", count)
+        yield made
+        readings.close()
+
+
+def events(slices: Any) -> list[tuple[str | None, dict[str, Any]]]:
+    """Return id and data of the events in some pieces."""
+    shown = []
+    for event in b"".join(slices).decode().split("\n\n")[:-1]:
+        fields = dict(line.split(": ", 1) for line in event.splitlines())
+        shown.append((fields.get("id"), json.loads(fields["data"])))
+    return shown
+
+
+# 0.2 s.
+def test_callers_who_may_see_the_same_share_a_page_and_no_others(desk: Desk) -> None:
+    desk.publish(1, 2, 1)
+    desk.publish(2, 2, 1)
+    start = Position(1, None)
+
+    first, second, other, every = desk.read(
+        (OF_R1, start), (Caller(frozenset({"r1"}), "t2"), start), (OF_R2, start), (ALL, start)
+    )
+
+    assert first is second
+    assert desk.questions == 3
+    assert first is not None and other is not None and every is not None
+    assert [len(each.changes) for each in (first, other, every)] == [2, 1, 3]
+    assert "r2" not in str(first.slices)
+
+
+def test_pages_lead_from_one_to_the_next_and_end_between_snapshots(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_PAGE", 4)
+    for number, count in enumerate((3, 3, 1, 7, 1), start=1):
+        desk.publish(number, count)
+    position, pages = Position(1, None), list[tuple[int, int]]()
+
+    while position.snapshot_id < 5:
+        page = desk.page(ALL, position)
+        assert not page.is_reset and page.upto.snapshot_id > position.snapshot_id
+        pages.append((page.upto.snapshot_id, len(page.changes)))
+        position = page.upto
+
+    # 3 changed; 1 changed and 2 went; 1 changed and 6 came, more than a page; 1 changed, 6 went.
+    assert pages == [(2, 3), (3, 3), (4, 7), (5, 7)]
+    end = desk.page(ALL, position)
+    assert (end.upto, end.changes, list(end.behind(position))) == (position, (), [])
+
+
+def test_an_event_has_the_id_to_go_on_behind_it(desk: Desk) -> None:
+    desk.publish(1, 1)
+    desk.publish(2, 3)
+    page = desk.page(ALL, Position(1, None))
+    whole = events(page.behind(page.before))
+
+    for index, change in enumerate(page.changes):
+        mark = page.before.mark
+        assert whole[index][0] == f"{mark}-1.{change.snapshot_id}.{change.position}"
+        inside = Position(1, mark, change.snapshot_id, change.position)
+        assert events(page.behind(inside)) == whole[index + 1 :]
+
+
+@pytest.mark.parametrize(("most", "is_too_large"), [(3, False), (2, True)])
+def test_all_rows_are_sent_in_pieces_unless_they_are_too_many(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, most: int, is_too_large: bool
+) -> None:
+    monkeypatch.setattr(changes, "MOST_RESET", most)
+    monkeypatch.setattr(changes, "_SLICE", 2)
+    desk.publish(2, 3, 4)
+
+    page = desk.page(OF_R1, Position(1, "of another history"))
+
+    assert (page.is_reset, page.is_too_large, page.upto.snapshot_id) == (True, is_too_large, 2)
+    if is_too_large:
+        assert page.slices == ()
+        return
+    # The head, two rows, one row; whoever goes on within begins anew as well.
+    assert [len(events([each])) for each in page.slices] == [1, 2, 1]
+    assert list(page.behind(Position(1, None, 9, 9))) == page.slices
+    (_, head), *rows = events(page.slices)
+    assert (head["row_count"], head["snapshot_id"]) == (3, 2)
+    assert {(event_id, row["op"], row["row"]["restaurant_id"]) for event_id, row in rows} == {
+        (None, "insert", "r1")
+    }
+
+
+def test_a_model_that_is_not_served_any_more_has_no_page(desk: Desk) -> None:
+    desk.publish(1, 1)
+
+    assert desk.read((ALL, Position(1, None)), model="nothing") == [None]
+
+
+def test_who_leaves_takes_the_page_of_others_not_along(desk: Desk) -> None:
+    desk.publish(1, 1)
+    desk.publish(2, 1)
+
+    async def ask() -> Page | None:
+        leaves, stays = (
+            asyncio.create_task(read_page(desk.request, ALL, "orders", Position(1, None)))
+            for _ in range(2)
+        )
+        await asyncio.sleep(0)
+        leaves.cancel()
+        return await stays
+
+    page = asyncio.run(ask())
+
+    assert page is not None
+    assert page.changes == (Change("orders", 2, 0, "update", page.changes[0].row),)

@@ -1,0 +1,123 @@
+"""What arrived rows change: refused ones apart, and what landing itself adds to a row aside."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from livemart.land.records.schema import RESCUED_TYPE, TIMESTAMP
+from livemart.land.upsert.upsert import KeyChanges, Upsert
+from livemart.project.graph import RowRules
+from tests.deliveries import source
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(hours=1)
+LANDED = pa.schema(
+    [
+        ("id", pa.string()),
+        ("at", TIMESTAMP),
+        ("note", pa.string()),
+        ("version", pa.int64()),
+        ("_landed_at", TIMESTAMP),
+        ("_batch_id", pa.int64()),
+        ("_origin", pa.string()),
+        ("_rescued_data", RESCUED_TYPE),
+    ]
+)
+RULES = RowRules(keys=("id",), sequence_by=("version",), event_time_is_fixed=True)
+
+
+def row(key: str, version: int, note: str | None = "x", **values: Any) -> dict[str, Any]:
+    """A version of a key; a delete has no note."""
+    rescued = {"_rescued_data": [("tip", "5")]}
+    landing = {"_landed_at": NOON, "_batch_id": 0, "_origin": "a:1", **rescued}
+    return {"id": key, "at": NOON, "version": version, "note": note} | landing | values
+
+
+def change(
+    arrived: list[dict[str, Any]],
+    stored: list[dict[str, Any]] | None = None,
+    remembered: list[dict[str, Any]] | None = None,
+    fixed_time: str | None = "at",
+) -> KeyChanges:
+    is_delete = np.array([each["note"] is None for each in arrived], dtype=bool)
+    before, deletes, rows = (
+        pa.Table.from_pylist(each or [], LANDED) for each in (stored, remembered, arrived)
+    )
+    return Upsert(RULES, fixed_time).change(before, deletes, rows, is_delete)
+
+
+def shown(rows: pa.Table) -> list[tuple[Any, ...]]:
+    return [(each["id"], each["version"], each["note"]) for each in rows.to_pylist()]
+
+
+def test_refused_rows_leave_the_deletes_and_winners_behind_them_where_they_were() -> None:
+    changes = change(
+        [
+            row("moved", 2, at=LATER),
+            row("deleted", 2, None),
+            row("moved", 3, at=LATER),
+            row("new", 1),
+            row("deleted again", 2, None),
+        ],
+        stored=[row("moved", 1), row("deleted", 1)],
+        remembered=[row("deleted again", 1, None)],
+    )
+
+    assert changes.is_refused.tolist() == [True, False, True, False, False]
+    assert shown(changes.written) == [("new", 1, "x")]
+    assert shown(changes.deleting) == [("deleted", 2, None), ("deleted again", 2, None)]
+    assert shown(changes.removed) == [("deleted", 1, "x")]
+    assert shown(changes.forgotten) == [("deleted again", 1, None)]
+
+
+def test_a_refused_version_does_not_supersede_an_earlier_one_that_is_taken() -> None:
+    arrived = [row("a", 2, "taken"), row("a", 3, "refused", at=LATER)]
+
+    changes = change(arrived, stored=[row("a", 1)])
+
+    assert shown(changes.written) == [("a", 2, "taken")]
+    # Without the promise the later one wins.
+    assert shown(change(arrived, [row("a", 1)], fixed_time=None).written) == [("a", 3, "refused")]
+
+
+def test_if_all_is_refused_nothing_changes() -> None:
+    changes = change([row("a", 2, at=LATER)], stored=[row("a", 1)])
+
+    assert changes.is_refused.all()
+    parts = (changes.written, changes.deleting, changes.removed, changes.forgotten)
+    assert [part.num_rows for part in parts] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("values", "is_written"),
+    [
+        ({}, False),
+        # Where and when a record arrived is no part of what it says.
+        ({"_landed_at": LATER, "_batch_id": 9, "_origin": "z:9"}, False),
+        # A field that no column takes is. At an equal sequence the greater text wins.
+        ({"_rescued_data": [("tip", "6")]}, True),
+        ({"_rescued_data": [("tip", "4")]}, False),
+        ({"note": "y"}, True),
+        ({"note": "a"}, False),
+    ],
+)
+def test_a_repeat_is_known_by_what_its_record_says(
+    values: dict[str, Any], is_written: bool
+) -> None:
+    changes = change([row("a", 1, **values)], stored=[row("a", 1)])
+
+    assert (changes.written.num_rows, changes.removed.num_rows) == (is_written, is_written)
+    assert not changes.is_refused.any()
+
+
+def test_a_source_promises_a_fixed_time_of_the_column_that_it_names() -> None:
+    moving = source("orders", keys=("order_id",))
+    fixed = source("orders", keys=("order_id",), event_time_is_fixed=True)
+
+    assert (Upsert.of(moving).fixed_time, Upsert.of(fixed).fixed_time) == (None, "ordered_at")
+    assert Upsert.of(fixed).rules == fixed.row_rules
