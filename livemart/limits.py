@@ -34,3 +34,6 @@ FEW_TESTED_ROWS = 200_000
 MOST_NEW_ROWS = 400_000
 # More dead letters than this are written by Spark, whose memory is not the driver's.
 MOST_LETTERS_IN_MEMORY = 100_000
+
+# Guards the stack: records of JSON and of Avro that nest deeper are refused.
+MAX_NESTING = 64

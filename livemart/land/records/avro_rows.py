@@ -12,6 +12,7 @@ from pathlib import Path
 from livemart.land.records.judge import Chunk, Group, malformed
 from livemart.land.records.runs import Span
 from livemart.land.records.typed_records import read_typed_records
+from livemart.project.record_logs.avro_types import parse_schemas
 
 _RUN_RECORDS = 8_192
 
@@ -32,7 +33,9 @@ def read_avro(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
     problem: str | None = None
     with path.open("rb") as file:
         try:
-            for record in fastavro.reader(file):
+            records = fastavro.reader(file)
+            parse_schemas([records.metadata["avro.schema"]], are_items=True)
+            for record in records:
                 if not isinstance(record, dict):
                     raise ValueError("its records have no fields")
                 number += 1

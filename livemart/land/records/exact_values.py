@@ -14,13 +14,13 @@ from livemart.land.reasons import LetterReason
 from livemart.land.records.numbers import decimal, double, integer, single
 from livemart.land.records.times import day, local_timestamp, timestamp
 from livemart.land.records.untyped_values import Convert, Number, Rescued, compact, misfit
+from livemart.limits import MAX_NESTING
 from livemart.project.spark_types import SparkType
 
 # The type of a string column that is not declared, as drift brings it: it takes any value.
 TEXT = "text"
 # The verdict on a record that is neither a row nor refused.
 PASSED_OVER = "PASSED_OVER"
-MAX_NESTING = 64
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.S)
 
 

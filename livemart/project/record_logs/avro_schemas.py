@@ -5,11 +5,12 @@ Used by the reader of sources of record logs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from livemart.project.record_logs.avro_types import RefusedSchemaError, parse_schemas
 
 SCHEMA_KEYS = ("avro_schema", "schema_registry")
 SECRETS_KEY = "registry_secrets"
@@ -48,11 +49,12 @@ def read_avro_schemas(
 
 
 def _schema_of(path: Path, refuse: Refuse) -> str | None:
-    import fastavro
-
     try:
         text = path.read_text(encoding="utf-8")
-        fastavro.parse_schema(json.loads(text))
+        parse_schemas([text])
+    except RefusedSchemaError as error:
+        refuse("avro_schema", f"{path}: {error}", "name a schema that sets an end to its records")
+        return None
     # fastavro raises whatever a wrong schema leads to.
     except Exception as error:
         finding = f"{path}: {type(error).__name__}: {error}"

@@ -7,7 +7,6 @@ the number of its schema in four bytes, as serializers write it that use a schem
 from __future__ import annotations
 
 import io
-import json
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
@@ -20,6 +19,7 @@ from livemart.land.records.messages.registry import (
     fetch_definitions,
 )
 from livemart.project.graph import RecordRules
+from livemart.project.record_logs.avro_types import RefusedSchemaError, parse_schemas
 
 _MAGIC = 0
 _HEAD = struct.Struct(">bI")
@@ -85,24 +85,29 @@ def decode_record(body: bytes, schema: Any) -> Mapping[str, Any]:
     return record
 
 
-@lru_cache(maxsize=_KEPT)
 def parse_definitions(definitions: Definitions, *, expand: bool = False) -> Any:
     """Return the schema that is meant, as fastavro reads by it; `expand` puts named types in place.
 
     Raises:
+        MalformedError: it sets no end to a record.
         RegistryAwayError: it cannot be read; another one may be put there.
     """
-    import fastavro
+    schema = _parse(definitions, expand)
+    if isinstance(schema, RefusedSchemaError):
+        raise MalformedError(f"its schema is refused: {schema}")
+    return schema
 
-    named: dict[str, Any] = {}
-    schema: Any = None
+
+@lru_cache(maxsize=_KEPT)
+def _parse(definitions: Definitions, expand: bool) -> Any:
+    """Return a schema, or the error for one that is refused: no message of it is parsed again."""
     try:
-        for text in definitions:
-            schema = fastavro.parse_schema(json.loads(text), named, expand=expand)
+        return parse_schemas(definitions, expand=expand)
+    except RefusedSchemaError as error:
+        return error.with_traceback(None)
     # fastavro raises whatever a wrong schema leads to.
     except Exception as error:
         begin = definitions[-1][:_SHOWN]
         raise RegistryAwayError(
             f"schema {begin}: cannot be read: {type(error).__name__}: {error}"
         ) from error
-    return schema

@@ -70,3 +70,20 @@ def test_records_without_fields_are_refused(tmp_path: Path) -> None:
 
     assert [it.line for it in chunk.refused] == [1]
     assert "its records have no fields" in chunk.refused[0].detail
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(["null", "r"], {"id": None}), ("null", None)], ids=["depth", "number"]
+)
+def test_a_file_whose_schema_sets_no_end_is_one_refusal_before_any_record(
+    tmp_path: Path, kind: object, value: object
+) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": kind}]}
+    path = tmp_path / "a.avro"
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, [{"id": value}])
+
+    (chunk,) = read_avro(GROUP, path, WHOLE)
+
+    assert (chunk.rows.num_rows, [refused.line for refused in chunk.refused]) == (0, [1])
+    assert "RefusedSchemaError" in chunk.refused[0].detail

@@ -25,6 +25,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "schemas").mkdir()
     (tmp_path / "schemas" / "order.avsc").write_text(json.dumps(SCHEMA))
     (tmp_path / "schemas" / "broken.avsc").write_text("{")
+    tree = {**SCHEMA, "fields": [{"name": "of", "type": ["null", "o"]}]}
+    (tmp_path / "schemas" / "tree.avsc").write_text(json.dumps(tree))
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"format": "avro", "avro_schema": 7}, "found 7"),
         ({"format": "avro", "avro_schema": "schemas/no.avsc"}, "no.avsc: FileNotFoundError"),
         ({"format": "avro", "avro_schema": "schemas/broken.avsc"}, "broken.avsc: JSONDecodeError"),
+        ({"format": "avro", "avro_schema": "schemas/tree.avsc"}, "a schema that sets an end"),
         ({"format": "avro", "schema_registry": "nowhere"}, "found 'nowhere', which is no folder"),
         ({"format": "avro", "schema_registry": "http://me:hunter2@a/"}, "a user or password"),
         ({"kind": "files", "path": "a/*", "avro_schema": "x"}, "avro_schema, but the source is of"),

@@ -137,3 +137,17 @@ def test_a_schema_that_cannot_be_read_is_waited_for_and_its_begin_is_told(
 
     assert definitions[-1][:20] in str(raised.value)
     assert len(str(raised.value)) < 1_000
+
+
+def test_a_schema_that_sets_no_end_to_its_records_makes_each_of_them_a_letter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is not waited for: under its number there will never be another."""
+    node = {"type": "record", "name": "tree", "fields": [{"name": "of", "type": ["null", "tree"]}]}
+
+    with pytest.raises(MalformedError, match=r"its schema is refused: .* 64 levels"):
+        parsed(node)
+    # Nor is it parsed for each of its messages.
+    monkeypatch.setattr("fastavro.parse_schema", None)
+    with pytest.raises(MalformedError, match=r"its schema is refused: .* 64 levels"):
+        parsed(node)
