@@ -56,6 +56,16 @@ SCHEMA = {
     + [{"type": "string", "field": "op"}],
     "name": "shop.public.orders.Envelope",
 }
+# The type of `total` as AvroConverter writes it.
+AVRO_DECIMAL = {
+    "type": "bytes",
+    "scale": 2,
+    "precision": 10,
+    "connect.version": 1,
+    "connect.parameters": {"scale": "2", "connect.decimal.precision": "10"},
+    "connect.name": "org.apache.kafka.connect.data.Decimal",
+    "logicalType": "decimal",
+}
 
 Row = dict[str, Any]
 

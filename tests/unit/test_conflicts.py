@@ -17,6 +17,7 @@ from livemart.conflicts import (
 from livemart.delta.log import VersionTakenError
 from livemart.errors import StateError
 from livemart.land.sources.files.problems import unreadable
+from livemart.land.sources.log_deliveries import unreadable_log
 
 CHANGED = TableChangedError("TABLE_CHANGED", "written meanwhile", hint="")
 
@@ -32,6 +33,8 @@ CHANGED = TableChangedError("TABLE_CHANGED", "written meanwhile", hint="")
         (RuntimeError("CommitFailedError: x"), False, True),
         (RuntimeError("[DELTA_TABLE_NOT_FOUND] x"), False, True),
         (unreadable("a.jsonl", PermissionError(errno.EACCES, "Permission denied")), False, True),
+        (unreadable("a.jsonl", OSError(errno.ESTALE, "Stale file handle")), False, True),
+        (unreadable_log("outbox", "its end", ConnectionError("no route to host")), False, True),
         (OSError(errno.EIO, "Input/output error"), False, True),
         (RuntimeError("java.io.IOException: /mnt/landing: Stale file handle"), False, True),
         (PermissionError(errno.EACCES, "Permission denied"), False, False),

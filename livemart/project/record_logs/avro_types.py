@@ -59,8 +59,9 @@ def parse_schemas(texts: Sequence[str], *, expand: bool = False, are_items: bool
     schemas = [fastavro.parse_schema(schema, table) for schema in raw]
     named: dict[str, list[Any]] = {}
     for definition in chain.from_iterable(_levels(schemas, {})):
-        if definition.get("name", "null") not in _PRIMITIVES:
-            named.setdefault(definition["name"], []).append(definition)
+        name = definition.get("name")
+        if name is not None and name not in _PRIMITIVES:
+            named.setdefault(name, []).append(definition)
     if words := sorted(_WORDS & named.keys()):
         raise RefusedSchemaError(f"a type of it has the name {words[0]}, which is a word of Avro")
     types = list(chain.from_iterable(_levels(schemas[-1:], named)))

@@ -69,14 +69,14 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         readings = Readings(reader, cast(Hub, None))
         parts = {StoreReader: reader, Readings: readings}
         app = SimpleNamespace(state=SimpleNamespace(parts=parts))
-        made = Desk(url, cast(Request, SimpleNamespace(app=app)))
+        opened = Desk(url, cast(Request, SimpleNamespace(app=app)))
 
         def count(*arguments: Any) -> ChangePage:
-            made.questions += 1
+            opened.questions += 1
             return StoreReader.changes(reader, *arguments)
 
         monkeypatch.setattr(reader, "changes", count)
-        yield made
+        yield opened
         readings.close()
 
 

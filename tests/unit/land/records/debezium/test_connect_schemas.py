@@ -7,17 +7,9 @@ from typing import Any
 import pytest
 
 from livemart.land.records.debezium.connect_schemas import connect_schema, without_logical_types
+from tests.change_records import AVRO_DECIMAL
 
 CONNECT = "org.apache.kafka.connect.data"
-DECIMAL = {
-    "type": "bytes",
-    "scale": 2,
-    "precision": 10,
-    "connect.version": 1,
-    "connect.parameters": {"scale": "2", "connect.decimal.precision": "10"},
-    "connect.name": f"{CONNECT}.Decimal",
-    "logicalType": "decimal",
-}
 
 
 def test_an_envelope_is_a_struct_of_structs_with_the_names_that_connect_gave_them() -> None:
@@ -27,7 +19,7 @@ def test_an_envelope_is_a_struct_of_structs_with_the_names_that_connect_gave_the
         "namespace": "shop.public.orders",
         "fields": [
             {"name": "id", "type": {"type": "long", "connect.default": 0}, "default": 0},
-            {"name": "total", "type": ["null", DECIMAL], "default": None},
+            {"name": "total", "type": ["null", AVRO_DECIMAL], "default": None},
             {
                 "name": "day",
                 "type": [
@@ -91,7 +83,7 @@ def test_an_envelope_is_a_struct_of_structs_with_the_names_that_connect_gave_the
             {"type": "array", "items": {"type": "int32"}},
         ),
         (
-            {"type": "map", "values": {"type": "array", "items": DECIMAL | {"scale": 0}}},
+            {"type": "map", "values": {"type": "array", "items": AVRO_DECIMAL | {"scale": 0}}},
             {
                 "type": "map",
                 "values": {
@@ -99,7 +91,7 @@ def test_an_envelope_is_a_struct_of_structs_with_the_names_that_connect_gave_the
                     "items": {
                         "type": "bytes",
                         "name": f"{CONNECT}.Decimal",
-                        "parameters": DECIMAL["connect.parameters"],
+                        "parameters": AVRO_DECIMAL["connect.parameters"],
                     },
                 },
             },
@@ -148,11 +140,14 @@ def test_without_logical_types_nothing_else_is_lost_at_any_depth() -> None:
         "type": "record",
         "name": "r",
         "fields": [
-            {"name": "a", "type": ["null", DECIMAL]},
-            {"name": "b", "type": {"type": "map", "values": {"type": "array", "items": DECIMAL}}},
+            {"name": "a", "type": ["null", AVRO_DECIMAL]},
+            {
+                "name": "b",
+                "type": {"type": "map", "values": {"type": "array", "items": AVRO_DECIMAL}},
+            },
         ],
     }
-    plain = {name: value for name, value in DECIMAL.items() if name != "logicalType"}
+    plain = {name: value for name, value in AVRO_DECIMAL.items() if name != "logicalType"}
 
     assert without_logical_types(schema) == {
         "type": "record",

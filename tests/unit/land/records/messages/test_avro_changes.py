@@ -23,21 +23,22 @@ from livemart.land.records.messages.read import read_messages
 from livemart.land.records.origin import Place
 from livemart.land.records.schema import RecordSchema
 from livemart.project.graph import Column, EnvelopeOptions, SourceTable
-from tests.change_records import SCHEMA, Row, Table, change, changes, mysql, postgres, row
+from tests.change_records import (
+    AVRO_DECIMAL,
+    SCHEMA,
+    Row,
+    Table,
+    change,
+    changes,
+    mysql,
+    postgres,
+    row,
+)
 from tests.deliveries import NOON
 
 NAME = "shop.public.orders"
 CONNECT = "org.apache.kafka.connect.data"
 NUMBER, KEY_NUMBER = 7, 8
-DECIMAL = {
-    "type": "bytes",
-    "scale": 2,
-    "precision": 10,
-    "connect.version": 1,
-    "connect.parameters": {"scale": "2", "connect.decimal.precision": "10"},
-    "connect.name": f"{CONNECT}.Decimal",
-    "logicalType": "decimal",
-}
 MICROS = {"type": "long", "connect.version": 1, "connect.name": "io.debezium.time.MicroTimestamp"}
 
 
@@ -81,7 +82,7 @@ def envelope(fields: dict[str, Any], source: Row) -> Any:
 ORDER = {
     "id": "long",
     "status": optional("string"),
-    "total": optional(DECIMAL),
+    "total": optional(AVRO_DECIMAL),
     "placed_at": optional(MICROS),
     "note": optional("string"),
 }
@@ -167,7 +168,7 @@ def named(name: str, kind: str = "long") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "value", "declared", "expected"),
     [
-        (DECIMAL, Decimal("12.50"), "decimal(10,2)", Decimal("12.50")),
+        (AVRO_DECIMAL, Decimal("12.50"), "decimal(10,2)", Decimal("12.50")),
         (
             {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 1},
             *(Decimal("12.5"), "decimal(10,2)", Decimal("12.50")),
@@ -193,7 +194,7 @@ def named(name: str, kind: str = "long") -> dict[str, Any]:
         ("bytes", b"\0\xff", "binary", b"\0\xff"),
         (named("io.debezium.data.Json", "string"), '{"a": 1}', "string", '{"a": 1}'),
         (
-            {"type": "array", "items": optional(DECIMAL)},
+            {"type": "array", "items": optional(AVRO_DECIMAL)},
             *([Decimal("1.5"), None], "array<double>", [1.5, None]),
         ),
         (
@@ -250,7 +251,7 @@ def test_a_delete_is_told_by_the_key_of_its_message(tmp_path: Path, is_key_avro:
 
 
 def test_what_is_no_row_is_a_letter_that_can_be_read(tmp_path: Path) -> None:
-    wide = json.loads(json.dumps(DECIMAL).replace("10", "20"))
+    wide = json.loads(json.dumps(AVRO_DECIMAL).replace("10", "20"))
     schema = envelope(ORDER | {"total": optional(wide)}, postgres(1))
     too_large = encoded(change("c", 1, row(1) | {"total": Decimal("1e15")}), schema)
 
