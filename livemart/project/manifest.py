@@ -67,14 +67,15 @@ def read_manifest(
     """
     errors: list[ConfigError] = []
     refused, samples = refused or {}, samples or {}
-    nodes = {key: node for key, node in manifest.nodes.items() if _kind(node) in _NODE_KINDS}
+    enabled = _enabled(manifest)
+    nodes = {key: node for key, node in enabled.items() if _kind(node) in _NODE_KINDS}
     tests = {
         key: replace(
             _data_test(node, compiled.get(key) or ""),
             uncompiled=refused.get(key, ""),
             in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
         )
-        for key, node in sorted(manifest.nodes.items())
+        for key, node in sorted(enabled.items())
         if _kind(node) == "test"
     }
     tests_of: dict[str, list[DataTest]] = {}
@@ -84,7 +85,7 @@ def read_manifest(
     root = Path(directory)
     sources: dict[str, SourceTable] = {}
     for key, source in sorted(manifest.sources.items()):
-        if source.package_name == CLOCK_PACKAGE and not _is_read(manifest, key):
+        if source.package_name == CLOCK_PACKAGE and not _is_read(key, enabled, manifest.exposures):
             # Else a project that never asks for the time would be refreshed at each tick.
             continue
         sources[key], mistakes = _source(source, root)
@@ -232,9 +233,18 @@ def _model(
     return model, errors
 
 
-def _is_read(manifest: Any, unique_id: str) -> bool:
-    nodes = (node for node in manifest.nodes.values() if _kind(node) != "analysis")
-    readers = (*nodes, *manifest.exposures.values())
+def _enabled(manifest: Any) -> dict[str, Any]:
+    """Return the nodes that dbt runs, by unique id.
+
+    dbt 1.11 moves a disabled node to `manifest.disabled`, but leaves a data test of a disabled
+    model among the nodes: it is never compiled, so it has no SQL to run.
+    """
+    return {key: node for key, node in manifest.nodes.items() if node.config.enabled}
+
+
+def _is_read(unique_id: str, enabled: Mapping[str, Any], exposures: Mapping[str, Any]) -> bool:
+    nodes = (node for node in enabled.values() if _kind(node) != "analysis")
+    readers = (*nodes, *exposures.values())
     return any(unique_id in getattr(node.depends_on, "nodes", ()) for node in readers)
 
 

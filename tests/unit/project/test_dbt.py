@@ -120,6 +120,13 @@ def test_policies_partitions_and_contracts_are_read(project: Project) -> None:
     assert project.models["model.jaffle.daily_orders"].partition_by == ("order_date",)
 
 
+def test_data_tests_of_a_disabled_model_are_disabled_as_well(project: Project) -> None:
+    # dbt leaves them in its manifest, with empty SQL: run, each would be an error.
+    assert "model.jaffle.old_orders" not in project.models
+    assert not [test.name for test in project.tests.values() if "old_order" in test.name]
+    assert all(test.compiled_code for test in project.tests.values())
+
+
 def test_a_test_says_what_it_is_attached_to_and_when_it_fails(project: Project) -> None:
     def data_test(start: str) -> DataTest:
         return next(test for test in project.tests.values() if test.name.startswith(start))

@@ -1,0 +1,1 @@
+select * from {{ ref('old_orders') }} where status = 'returned'
