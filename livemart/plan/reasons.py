@@ -33,6 +33,7 @@ REASON_CODES = frozenset(
         "LIMIT_WITHOUT_ORDER",
         "CLOCK_NOT_ONE_ROW",
         "JOIN_UNBOUNDED_TIME",
+        "JOIN_WITHOUT_EQUALITY",
         "GROWTH_UNBOUNDED",
         "POLICY_FULL",
         "ASKS_THE_WAREHOUSE",

@@ -5,11 +5,12 @@ Used by scopes, for each SELECT. What it cannot express is a reason why not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
 from livemart.plan.build.correlated import items_of_from, joined_lateral
+from livemart.plan.build.join_order import joins_in_order, keys_with
 from livemart.plan.build.subqueries import (
     Parameter,
     only_scan,
@@ -24,7 +25,7 @@ from livemart.plan.relations.clock import clock_value, clock_values
 from livemart.plan.relations.equi_keys import equi_keys
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join, JoinKind
-from livemart.plan.relations.relation import Expr, Relation, Scan, column, columns_of, replaced
+from livemart.plan.relations.relation import Expr, Relation, Scan, column, replaced
 from livemart.plan.relations.spelled_rows import InlineRows
 from livemart.plan.sql.determinism import line_of
 from livemart.plan.sql.written import sql_of
@@ -67,8 +68,15 @@ class FromClause:
         if from_ is None:
             return InlineRows("select 1 as one", ("one",))
         relation = self.source(from_.this, environment)
-        for join in tree.args.get("joins") or ():
-            relation = self._joined(relation, join, environment, tree)
+        joins = [
+            join
+            for join in tree.args.get("joins") or ()
+            if not self._is_clock_joined(join, environment, tree)
+        ]
+        where = tree.args.get("where")
+        first = [from_.this.alias_or_name]
+        for join, conditions in joins_in_order(joins, first, where and where.this):
+            relation = self._joined(relation, join, environment, tree, conditions)
         for lateral in tree.args.get("laterals") or ():
             relation = self._lateral(relation, lateral)
         return relation
@@ -98,14 +106,20 @@ class FromClause:
         raise unsupported(f"{sql_of(item)[:60]} in FROM", item)
 
     def _joined(
-        self, left: Relation, join: exp.Join, environment: Environment, tree: exp.Select
+        self,
+        left: Relation,
+        join: exp.Join,
+        environment: Environment,
+        tree: exp.Select,
+        conditions: Sequence[Expr],
     ) -> Relation:
+        """Return one more item joined.
+
+        Args:
+            conditions: hold for every row of an inner join, whichever join or clause has them.
+        """
         if join.args.get("using") or join.method:
             raise unsupported(f"{join.method or 'USING'} join", join)
-        clock = self._clock_joined(join, environment)
-        if clock is not None:
-            _replace_columns(tree, *clock)
-            return left
         if isinstance(join.this, exp.Lateral) and not join.this.args.get("view"):
             return self._joined_lateral(left, join, environment)
         right = self.source(join.this, environment)
@@ -137,16 +151,12 @@ class FromClause:
         rights = frozenset({qualifier})
         keys = equi_keys(condition, rights)
         merge_keys(tree, keys)
-        where = tree.args.get("where")
-        if joined == "cross" and where is not None:
+        if joined in ("inner", "cross"):
             # `from a, b where a.k = b.k`: the condition of the join stands in WHERE.
-            lefts = frozenset(_qualifiers(left))
-            keys = [
-                key
-                for key in equi_keys(where.this, rights)
-                if {reference.table for reference in columns_of(key.left)} <= lefts
-            ]
-            joined = "inner" if keys else "cross"
+            before = _qualifiers(left)
+            keys = keys_with([condition] if condition is not None else [], rights, before)
+            keys = keys or keys_with(conditions, rights, before)
+            joined = "inner" if keys or condition is not None else "cross"
         return Join(left, right, joined, keys, rights)
 
     def query_beside(self, select: Expr, environment: Environment) -> RelationOfQuery:
@@ -176,6 +186,13 @@ class FromClause:
         if relation is None or join.this.alias_column_names:
             raise unsupported("a lateral subquery without an equality", join)
         return relation
+
+    def _is_clock_joined(self, join: exp.Join, environment: Environment, tree: exp.Select) -> bool:
+        """Return whether a join is with the clock; its columns in `tree` are then its values."""
+        clock = self._clock_joined(join, environment)
+        if clock is not None:
+            _replace_columns(tree, *clock)
+        return clock is not None
 
     def _clock_joined(
         self, join: exp.Join, environment: Environment

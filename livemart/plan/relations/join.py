@@ -234,6 +234,7 @@ class Join(Relation):
         other: Literal["left", "right"] = "right" if changed == "left" else "left"
         mapped = [(self._as_left(expr) if other == "left" else expr) or expr for expr in want]
         needed = self._needed(keys, mapped)
+        self._require_equality(keys, needed)
         sides = {"left": self.left, "right": self.right}
         changed_queries = sides[changed].affected(list(needed[changed].values()))
         is_mixed = any(self.side(expr) in (changed, "both") for expr in mapped)
@@ -260,6 +261,7 @@ class Join(Relation):
         self, keys: Sequence[EquiKey], want: Sequence[Expr], *, past: bool
     ) -> list[KeyQuery]:
         needed = self._needed(keys, want)
+        self._require_equality(keys, needed)
         kind, on, outputs = _joined(keys, want, needed, "l", "r")
         lefts = self.left.rows(list(needed["left"].values()), past=past)
         rights = self.right.rows(list(needed["right"].values()), past=past)
@@ -284,6 +286,21 @@ class Join(Relation):
             side = "right" if self.side(reference) == "right" else "left"
             needed[side].setdefault(sql_of(reference), reference)
         return needed
+
+    def _require_equality(self, keys: Sequence[EquiKey], needed: _Needed) -> None:
+        """Raise Inapplicable if values of both sides would be paired, each with each."""
+        are_tables = all(
+            needed[side] and any(isinstance(part, Scan) for part in relation.walk())
+            for side, relation in (("left", self.left), ("right", self.right))
+        )
+        if are_tables and not keys:
+            left, right = (", ".join(needed[side]) for side in ("left", "right"))
+            raise refusal(
+                "JOIN_WITHOUT_EQUALITY",
+                f"no equality joins {left} with {right}: a change would be looked up among all"
+                " their pairs",
+                suggestion="join by an equality, or store one side as a model of its own",
+            )
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
         for side, below in ((self.left, self._as_left), (self.right, self._asked_of_right)):

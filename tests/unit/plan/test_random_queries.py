@@ -97,6 +97,15 @@ _QUERIES = {
         select t.id, z.q, w.g
         from s.t as t inner join s.z as z on t.x = z.x and t.y <= z.x
         left join s.w as w on t.x = w.x""",
+    "items of a comma join whose equality is with a later one": """
+        select z.q, t.k, max(t.y) as most from s.t as t, s.z as z, s.u as u
+        where t.k = u.k and u.g = z.g group by z.q, t.k""",
+    "a cross join that a later join leads to, with a left join behind": """
+        select z.q, w.x, count(*) as n, max(t.y) as most
+        from s.t as t cross join s.z as z
+        join s.u as u on t.k = u.k and u.g <=> z.g and u.v > z.q
+        left join s.w as w on w.g = z.g, s.z as other
+        where other.g = u.g and t.x = z.x group by z.q, w.x""",
     "groups with constant rows": """
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,
