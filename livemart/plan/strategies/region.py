@@ -30,6 +30,9 @@ from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.slices import PlanFacts, Windows, windows_of
 from livemart.plan.strategies.ties import keeping_decisions, scattered, ties_of
 
+# Each table that a key query joins costs Spark about 0.1 s, however few rows changed: with more of
+# them than this a recomputation is cheaper.
+_MOST_KEY_READS = 150
 _IN_TWO_MODELS = "store the rows with the window in a model, and group that: both are incremental"
 
 
@@ -103,7 +106,8 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     Raises:
         Inapplicable: KEY_NOT_IN_OUTPUT, if no output column confines a change;
             NONDETERMINISTIC_ORDER or NONDETERMINISTIC_AGG, if none does that also keeps together
-            what hangs on rows that may tie.
+            what hangs on rows that may tie; COST_GATE, if to find the affected keys takes more than
+            to recompute everything.
 
     >>> show("select shop_id, max(amount) as most from raw.orders group by shop_id", "orders")
     region: shop_id
@@ -146,6 +150,14 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     want = [*keys, *([time] if time is not None else [])]
     restrictions = Restrictions()
     top.restrict(Want(tuple(keys), time), restrictions)
+    affected = tuple(top.affected(want, has_time=time is not None))
+    reads = sum(len(query.sql.holes) for query in affected)
+    if reads > _MOST_KEY_READS:
+        raise refusal(
+            "COST_GATE",
+            f"the affected keys are found by {len(affected)} queries, which read {reads} tables",
+            suggestion="store a part that several branches share as a model of its own",
+        )
     # No path through the query can widen a change more than by the sums of the frames' margins.
     widening = frames if time is not None else []
     return Region(
@@ -153,7 +165,7 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
         None if time is None else time.name,
         sum(frame.before for frame in widening),
         sum(frame.after for frame in widening),
-        tuple(top.affected(want, has_time=time is not None)),
+        affected,
         {
             occurrence: tuple(map(restriction_of, items))
             for occurrence, items in restrictions.scans.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region
 
@@ -75,3 +75,21 @@ def test_groups_above_a_window_are_told_why_they_have_no_key(key: str, words: st
     [reason] = plan.reasons
     assert (reason.code, words in reason.message) == ("KEY_NOT_IN_OUTPUT", True)
     assert reason.suggestion is not None and "in a model" in reason.suggestion
+
+
+def test_keys_that_take_many_joins_to_find_are_not_looked_up() -> None:
+    tables = {f"s.t{number}": ("shop", f"k{number}", f"k{number + 1}") for number in range(5)}
+
+    def plan(branches: int) -> Plan:
+        joined = "s.t0" + "".join(
+            f" join s.t{number} on t{number}.k{number} = t{number - 1}.k{number}"
+            for number in range(1, 5)
+        )
+        branch = f"select t0.shop, t4.k5 as amount from {joined}"
+        union = " union all ".join([branch] * branches)
+        sql = f"select amount, max(shop) as most from ({union}) as sales group by amount"
+        return plan_query(sql, Inputs(columns=tables))
+
+    assert plan(3).strategy.name == "region"
+    assert plan(20).strategy.name == "full"
+    assert [reason.code for reason in plan(20).reasons] == ["COST_GATE"]
