@@ -213,10 +213,13 @@ def _plan_flat(flat: Flat, inputs: Inputs) -> Plan:
         require_deterministic(tree)
         query, used, notes = _query(tree, flat, inputs)
         plan = replace(_plan(query, flat, inputs), used=used)
-        return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
+        if not query.limits:
+            return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
+        behind = plan.strategy.reasons if isinstance(plan.strategy, Full) else ()
+        full = Full((*query.limits, *behind))
     except Inapplicable as error:
         is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
-        full = Full((error.reason,), is_volatile)
+        full = Full(error.reasons, is_volatile)
     except Exception as error:
         # A shape the parser or the analysis does not know is recomputed, never guessed.
         full = Full((_unknown(error),))

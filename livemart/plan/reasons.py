@@ -22,6 +22,7 @@ REASON_CODES = frozenset(
         "SUBQUERY_NOT_INCREMENTALIZABLE",
         "NULL_AWARE_ANTI",
         "GLOBAL_AGG",
+        "GLOBAL_LIMIT",
         "INPUT_NOT_IN_DELTA",
         "CDF_UNAVAILABLE",
         "KEY_NOT_IN_OUTPUT",
@@ -61,11 +62,15 @@ class Reason:
 
 
 class Inapplicable(Exception):
-    """A rule or a strategy does not hold, for SQL or in one batch: the next one is tried."""
+    """A rule or a strategy does not hold, for SQL or in one batch: the next one is tried.
 
-    def __init__(self, reason: Reason) -> None:
+    `reasons`: those that were noted before the one that ended the analysis, and that one.
+    """
+
+    def __init__(self, reason: Reason, *, before: tuple[Reason, ...] = ()) -> None:
         super().__init__(f"{reason.code}: {reason.message}")
         self.reason = reason
+        self.reasons = (*before, reason)
 
 
 def refusal(

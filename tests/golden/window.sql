@@ -56,7 +56,11 @@ region keys=(customer_id) unique=(order_id);
 
 # title: LIMIT
 select order_id from bronze.orders order by order_id limit 3;
-full reason=WINDOW_WITHOUT_PARTITION_BY;
+full reason=GLOBAL_LIMIT;
+
+# title: LIMIT hides no other reason
+select order_id, row_number() over (order by order_id) as place from (select order_id from bronze.orders limit 3) order by order_id limit 3;
+full reason=GLOBAL_LIMIT reason=LIMIT_WITHOUT_ORDER reason=WINDOW_WITHOUT_PARTITION_BY;
 
 # title: LIMIT without an order
 select order_id from bronze.orders limit 3;

@@ -110,9 +110,10 @@ def _window(relation: Relation, window: exp.Window, tree: exp.Select) -> WindowG
     if not partition and frame is None:
         raise refusal(
             "WINDOW_WITHOUT_PARTITION_BY",
-            f"{sql_of(window)[:80]}",
+            f"{sql_of(window)[:80]}: each row is compared with all rows",
             line_of(window),
-            "add a PARTITION BY",
+            "partition by a key, if a value of each key alone is meant; else compute it in a model"
+            " of its own, over few rows",
         )
     sorts = [bare(item.this) for item in order.expressions] if order is not None else []
     ranked: list[Expr] = []

@@ -21,7 +21,7 @@ from livemart.plan.build.subqueries import (
     scalar_value,
     unsupported,
 )
-from livemart.plan.reasons import refusal
+from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.clock import ClockBound, bounds_of, clock_values, comparisons_in
 from livemart.plan.relations.gate import Distinct, hopping_window
 from livemart.plan.relations.generate import Generate
@@ -41,11 +41,15 @@ from livemart.plan.sql.written import sql_of
 
 @dataclass(slots=True)
 class Query:
-    """A query as relations: `top` yields the output columns `names` as bare column names."""
+    """A query as relations: `top` yields the output columns `names` as bare column names.
+
+    `limits`: a reason for each LIMIT, which the relations leave out.
+    """
 
     top: Relation
     names: tuple[str, ...]
     parameters: dict[int, Parameter] = field(default_factory=dict)
+    limits: tuple[Reason, ...] = ()
 
 
 def build_query(tree: exp.Query, scan_of: ScanOf, is_clock: Callable[[str], bool]) -> Query:
@@ -57,16 +61,22 @@ def build_query(tree: exp.Query, scan_of: ScanOf, is_clock: Callable[[str], bool
         is_clock: True for relations that are the clock.
 
     Raises:
-        Inapplicable: with the reason why no rule applies.
+        Inapplicable: with the reason why no rule applies; behind those of each LIMIT, as there is
+            more to mend than the LIMIT.
     """
     builder = _Builder(scan_of, is_clock)
-    top, names = builder.query(tree, {})
-    return Query(top, names, builder.parameters)
+    try:
+        top, names = builder.query(tree, {})
+    except Inapplicable as error:
+        raise Inapplicable(error.reason, before=tuple(builder.limits)) from error
+    return Query(top, names, builder.parameters, tuple(builder.limits))
 
 
 class _Builder:
     def __init__(self, scan_of: ScanOf, is_clock: Callable[[str], bool]) -> None:
         self.parameters: dict[int, Parameter] = {}
+        # In the order in which they are met; a subquery may be read more than once.
+        self.limits: dict[Reason, None] = {}
         self._answers = 0
         self._from = FromClause(scan_of, is_clock, self.query, self.parameters)
 
@@ -90,7 +100,7 @@ class _Builder:
         if isinstance(tree, exp.Subquery):
             refuse_attached(tree)
             relation, names = self.query(tree.this, environment)
-            self._refuse_limit(tree)
+            self._note_limit(tree)
             return relation, names
         if isinstance(tree, exp.SetOperation):
             return self._set_operation(tree, environment)
@@ -101,7 +111,7 @@ class _Builder:
     def _set_operation(
         self, tree: exp.SetOperation, environment: Environment
     ) -> tuple[Relation, tuple[str, ...]]:
-        self._refuse_limit(tree)
+        self._note_limit(tree)
         if not isinstance(tree, exp.Union) or tree.args.get("by_name"):
             raise unsupported(f"{type(tree).__name__.upper()}", tree)
         branches = [self.query(side, environment) for side in (tree.left, tree.right)]
@@ -122,7 +132,7 @@ class _Builder:
     def _select(
         self, tree: exp.Select, environment: Environment
     ) -> tuple[Relation, tuple[str, ...]]:
-        self._refuse_limit(tree)
+        self._note_limit(tree)
         for clause in ("connect", "match", "sample", "distribute", "sort", "cluster"):
             if tree.args.get(clause):
                 raise unsupported(clause.upper(), tree)
@@ -302,16 +312,16 @@ class _Builder:
             self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
             subquery.replace(value)
 
-    def _refuse_limit(self, tree: Expr) -> None:
-        if tree.args.get("limit") or tree.args.get("offset"):
-            ordered = tree.args.get("order") is not None
-            code = "WINDOW_WITHOUT_PARTITION_BY" if ordered else "LIMIT_WITHOUT_ORDER"
-            raise refusal(
-                code,
-                "LIMIT keeps rows by comparing all of them",
-                line_of(tree),
-                "rank within a key, and filter by the rank",
-            )
+    def _note_limit(self, tree: Expr) -> None:
+        if not (tree.args.get("limit") or tree.args.get("offset")):
+            return
+        if tree.args.get("order") is None:
+            code, message = "LIMIT_WITHOUT_ORDER", "LIMIT keeps some rows, and no order says which"
+            suggestion = "order by columns that end in a unique one"
+        else:
+            code, message = "GLOBAL_LIMIT", "LIMIT keeps rows by comparing all of them"
+            suggestion = "store the rows in a model without LIMIT: this one then reads only that"
+        self.limits[Reason(code, message, line_of(tree), suggestion)] = None
 
 
 def _other_clauses(tree: exp.Select) -> list[Expr]:
