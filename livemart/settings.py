@@ -122,6 +122,15 @@ class Selection:
         return [word for flag, words in words_by_flag.items() if words for word in (flag, *words)]
 
 
+def selection_empty(selection: Selection, why: str) -> ConfigError:
+    """Return the error of a selection that leaves nothing to do."""
+    return ConfigError(
+        "SELECTION_EMPTY",
+        f"{selection}: {why}",
+        hint="write +name for a model with all that it reads; `livemart plan` lists all models",
+    )
+
+
 class Settings(BaseSettings):
     """All settings of one run; paths are absolute, times UTC."""
 

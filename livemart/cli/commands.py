@@ -46,7 +46,27 @@ if TYPE_CHECKING:
     from livemart.run.runtime import Narrator, Runtime
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Command(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the flags; dbt takes several names behind one flag, which this does not."""
+        has_selection = {"-s", "--select", "--exclude"} & {*args}
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if has_selection and "unexpected extra argument" in error.message:
+                hint = "write several names as one word, --select 'a b', or repeat the flag"
+                raise click.UsageError(f"{error.message}; {hint}", ctx) from error
+            raise
+
+
+class _Commands(click.Group):
+    command_class = _Command
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="livemart")
 def cli() -> None:
     """Keep the models of a dbt project on Spark fresh; the same SQL as batch and as stream."""

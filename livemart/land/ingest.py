@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from livemart.errors import ConfigError, SourceError, nearest
+from livemart.errors import ConfigError, ConfigErrors, SourceError, nearest
 from livemart.land.hand_over import hand_over_copy
 from livemart.land.records.parse import RECORD_FORMATS, LineFormat
 from livemart.land.sources.files.names import name_for
@@ -34,7 +34,8 @@ def read_project(settings: Settings) -> Project:
     """Return the project as dbt parses it: nothing is compiled, and no Spark is needed.
 
     Raises:
-        ConfigError: whatever keeps dbt from reading it.
+        ConfigError: whatever keeps dbt from reading it; every mistake in what its `meta` says, as a
+            source with a mistake would look like one that livemart does not land.
     """
     dbt = Dbt(
         settings.project_dir,
@@ -43,7 +44,10 @@ def read_project(settings: Settings) -> Project:
         vars=settings.vars,
         warehouse=settings.warehouse,
     )
-    return dbt.parse()
+    project, mistakes = dbt.parse()
+    if mistakes:
+        raise ConfigErrors(mistakes)
+    return project
 
 
 def source_called(project: Project, name: str, format_name: str | None = None) -> SourceTable:

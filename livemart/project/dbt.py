@@ -44,7 +44,7 @@ from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.project.questions import Question, QuestionLog
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
 from livemart.project.sessions import NodeSessions, new_session, run_statements
-from livemart.settings import Selection
+from livemart.settings import Selection, selection_empty
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
@@ -265,8 +265,8 @@ class Dbt:
                 paths.add(str(path.full_path))
         return frozenset(paths)
 
-    def parse(self) -> Project:
-        """Return the project without compiled SQL; what is wrong with its `meta` is passed over.
+    def parse(self) -> tuple[Project, list[ConfigError]]:
+        """Return the project without compiled SQL, and every mistake in what its `meta` says.
 
         Raises:
             ConfigError: DBT_FAILED, with dbt's own message; PROFILE_NOT_SESSION.
@@ -275,10 +275,7 @@ class Dbt:
         with self._invocation(lambda parameters: NoCursor(), QuestionLog(self.run)):
             manifest = self._parsed()
             schema = str(self._credentials().schema)
-        project, _ = read_manifest(
-            manifest, {}, directory=str(self.project_dir), target_schema=schema
-        )
-        return project
+        return read_manifest(manifest, {}, directory=str(self.project_dir), target_schema=schema)
 
     def compile_again(self, unique_ids: Collection[str]) -> Project:
         """Return the project with some nodes compiled on the warehouse as it is now.
@@ -421,7 +418,8 @@ class Dbt:
         """Return the unique ids of the models, seeds and dbt snapshots that a selection names.
 
         Raises:
-            ConfigError: DBT_FAILED, if dbt does not understand the selection.
+            ConfigError: DBT_FAILED, if dbt does not understand the selection; SELECTION_EMPTY, if
+                it names no node.
         """
         arguments = ["list", *selection.arguments]
         for kind in ("model", "seed", "snapshot"):
@@ -431,7 +429,12 @@ class Dbt:
             result = self._invoke([*arguments, "--output", "json", "--output-keys", "unique_id"])
         if not result.success or not isinstance(result.result, list):
             raise self._failed(result.exception)
-        return frozenset(json.loads(line)["unique_id"] for line in result.result)
+        chosen = frozenset(json.loads(line)["unique_id"] for line in result.result)
+        if not chosen:
+            names = [node.name for node in self._manifest.nodes.values()]
+            words = " ".join(nearest(word, names) for word in selection.select).strip()
+            raise selection_empty(selection, f"names no model that has a table{words}")
+        return chosen
 
     def _parsed(self) -> Any:
         """Return dbt's manifest, parsed once, with nothing compiled left in it."""

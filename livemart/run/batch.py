@@ -36,7 +36,7 @@ from livemart.refresh.models import carried, refresh_models
 from livemart.run.batch_questions import BatchQuestions
 from livemart.run.dbt_builds import build_models, build_seeds, build_snapshot
 from livemart.run.draft import draft_batch, snapshot_of, table_versions
-from livemart.run.runtime import Runtime, selection_empty
+from livemart.run.runtime import Runtime
 from livemart.run.stages import (
     AppendSnapshot,
     Batch,
@@ -48,6 +48,7 @@ from livemart.run.stages import (
     RefreshModels,
     stages,
 )
+from livemart.settings import selection_empty
 from livemart.spark.catalog import register
 from livemart.state.drift import Drift
 from livemart.state.run_starts import run_start

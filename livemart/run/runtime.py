@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import ConfigError, RefreshError
+from livemart.errors import RefreshError
 from livemart.refresh.context import KeptBetweenBatches
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.input_files import project_files, waiting_files
 from livemart.run.target_folder import target_folder
-from livemart.settings import Selection, Settings
+from livemart.settings import Settings, selection_empty
 from livemart.state.last_pass import forget_pass, last_pass_at
 from livemart.state.places import StateFolder
 from livemart.state.refusals import clear_refusal
@@ -132,16 +132,6 @@ class Runtime:
     def fingerprints(self) -> dict[str, str]:
         """The fingerprint of every model, by unique id."""
         return {unique_id: plan.fingerprint for unique_id, plan in self.plans.models.items()}
-
-
-def selection_empty(selection: Selection, why: str) -> ConfigError:
-    """Return the error of a selection that leaves nothing to do."""
-    return ConfigError(
-        "SELECTION_EMPTY",
-        f"{selection}: {why}",
-        hint="write +name for a model with all that it reads; `livemart plan` with the same words "
-        "shows what they name",
-    )
 
 
 class Narrator(Protocol):

@@ -79,7 +79,7 @@ def adapt_project(settings: Settings, say: Callable[[str], None]) -> None:
         try:
             project = dbt.load()
         except ConfigError as error:
-            failure, project = error, dbt.parse()
+            failure, (project, _) = error, dbt.parse()
     say(describe_sources(project))
     say(describe_models(project))
     if failure is None:

@@ -205,3 +205,12 @@ def test_a_folder_without_a_project_is_left_as_it_is(command: str, tmp_path: Pat
     assert answer.exit_code == 2
     assert answer.stderr.startswith(f"DBT_PROJECT_NOT_FOUND: {tmp_path}: no dbt_project.yml")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_several_names_behind_one_flag_are_refused_with_the_way_to_write_them() -> None:
+    done = CliRunner().invoke(cli, ["plan", "--select", "a", "b"])
+
+    assert done.exit_code == 2
+    assert "unexpected extra argument (b); write several names as one word, --select 'a b'" in (
+        done.stderr
+    )

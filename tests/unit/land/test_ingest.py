@@ -15,16 +15,28 @@ import pyarrow.parquet as pq
 import pytest
 
 from livemart.errors import ConfigError, SourceError
-from livemart.land.ingest import hand_over_files, hand_over_input, source_called
+from livemart.land.ingest import hand_over_files, hand_over_input, read_project, source_called
 from livemart.land.spool import SpoolCounts
 from livemart.project.graph import Project, SourceTable
+from livemart.settings import Settings
 from tests.deliveries import source
+from tests.integration.mini import PROJECT
 
 NOTES = source("notes", {"id": "bigint"}, path="notes/*.jsonl")
 
 
 def project(*sources: SourceTable) -> Project:
     return cast(Project, SimpleNamespace(sources={str(i): it for i, it in enumerate(sources)}))
+
+
+def test_a_mistake_in_the_project_is_said_and_not_that_there_is_no_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mistakes = [ConfigError("SOURCE_KEY_UNKNOWN", f"{key}: no key", hint="") for key in "ab"]
+    monkeypatch.setattr("livemart.land.ingest.Dbt.parse", lambda self: (project(), mistakes))
+
+    with pytest.raises(ConfigError, match=r"(?s)a: no key.*b: no key"):
+        read_project(Settings(project_dir=PROJECT))
 
 
 @pytest.mark.parametrize("name", ["notes", "shop.notes", "bronze.notes"])

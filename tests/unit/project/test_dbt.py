@@ -155,6 +155,8 @@ def test_a_selection_names_models_seeds_and_snapshots(dbt: Dbt) -> None:
     actual = dbt.selection(Selection(("+stg_orders",), ("tag:none",)))
 
     assert actual == {"model.jaffle.stg_orders", "seed.jaffle.raw_orders"}
+    with pytest.raises(ConfigError, match=r"SELECTION_EMPTY: .* did you mean stg_orders\?"):
+        dbt.selection(Selection(("stg_order",)))
 
 
 def test_a_selector_names_what_selectors_yml_says(jaffle: Path) -> None:
