@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from livemart.errors import nearest
+from livemart.project.declared.name_clashes import names_in_two_cases
 from livemart.project.graph import Column
 from livemart.project.landing_columns import LANDING_COLUMNS
 from livemart.project.spark_types import TYPE_WORDS, SparkType, TypeSyntaxError, parse_type
@@ -27,6 +28,7 @@ _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=\x00-\x1f\x7f]")
 _UNORDERED = ("array", "map", "struct", "binary")
 
 _NO_TYPE = "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>"
+ONE_COLUMN = "Spark does not tell columns apart by letter case: keep one of them"
 _NO_NAME = "a table of Delta takes any name without blanks and without any of ,;{}()="
 
 
@@ -48,7 +50,7 @@ class DeclaredColumns:
 
     def check(self) -> None:
         """Find what is wrong with names and types."""
-        seen: dict[str, str] = {}
+        twins = dict(names_in_two_cases(self.by_name))
         for name, column in self.by_name.items():
             path = ("columns", name)
             if name.lower() in LANDING_COLUMNS:
@@ -67,14 +69,10 @@ class DeclaredColumns:
                 )
             elif not is_storable(name):
                 self._refuse("SOURCE_COLUMN_INVALID", path, f"found {name!r}", _NO_NAME)
-            if name.lower() in seen:
+            if name in twins:
                 self._refuse(
-                    "SOURCE_COLUMN_INVALID",
-                    path,
-                    f"found {name} beside {seen[name.lower()]}",
-                    "Spark does not tell columns apart by case: keep one of them",
+                    "SOURCE_COLUMN_INVALID", path, f"found {name} beside {twins[name]}", ONE_COLUMN
                 )
-            seen[name.lower()] = name
             self._check_type(column)
         if not self.by_name:
             self._refuse(

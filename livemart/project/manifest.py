@@ -17,6 +17,9 @@ from typing import Any, cast, get_args
 from livemart.errors import ConfigError
 from livemart.project.dbt_attachment import CLOCK_PACKAGE
 from livemart.project.dbt_hooks import NO_HOOKS, Hooks
+from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
+from livemart.project.declared.policy import parse_model_policy
+from livemart.project.declared_columns import ONE_COLUMN
 from livemart.project.graph import (
     Column,
     DataTest,
@@ -28,10 +31,15 @@ from livemart.project.graph import (
     StreamSpec,
 )
 from livemart.project.node_sessions import with_sessions
-from livemart.project.policy import parse_model_policy
 from livemart.project.questions import Question
 from livemart.project.sources import parse_source_spec
-from livemart.project.yaml_places import Where, livemart_misspelled, node_lines
+from livemart.project.yaml_places import (
+    Mistakes,
+    Where,
+    livemart_misspelled,
+    node_lines,
+    repeated_columns,
+)
 from livemart.spark_sql import unquoted
 
 _NODE_KINDS = ("model", "seed", "snapshot")
@@ -99,6 +107,7 @@ def read_manifest(
             in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
         )
         errors.extend(mistakes)
+    errors.extend(table_mistakes(models.values(), sources.values()))
     exposures = {
         key: Exposure(key, exposure.name, tuple(exposure.depends_on.nodes))
         for key, exposure in sorted(manifest.exposures.items())
@@ -163,6 +172,9 @@ def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
         event_time = node.config.event_time
         stream, mistakes = parse_source_spec(meta, columns, where, event_time=event_time, root=root)
         errors += mistakes
+    # Those of a table that is landed were looked at with their types, but for what dbt left out.
+    names, repeated = (node.columns, ()) if meta is None else ((), where.repeated)
+    errors += _column_mistakes(where, names, repeated, of_source=True)
     source = SourceTable(
         unique_id=node.unique_id,
         source_name=node.source_name,
@@ -201,9 +213,15 @@ def _model(
     if isinstance(partition_by, str):
         partition_by = (partition_by,)
     columns = _columns(node)
+    is_contracted = bool(config.contract.enforced)
+    # Without a contract YAML only describes columns, and to describe one again harms nobody.
+    repeated = where.repeated if is_contracted else ()
+    errors += _column_mistakes(where, node.columns, repeated)
     facts = config.to_dict(omit_none=True)
     if _kind(node) == "seed":
         header = seed_header(node, root, str(config.get("delimiter") or ","))
+        first_line = Where(f"{node.original_file_path}:1", f"seed {node.name}")
+        errors += _column_mistakes(first_line, header)
         named = {column.name.lower(): column for column in columns}
         # The table has the columns of the file, in its order; YAML may describe some of them.
         if header:
@@ -222,7 +240,7 @@ def _model(
         columns=columns,
         primary_key=primary_key(node, tests),
         partition_by=tuple(partition_by),
-        is_contracted=bool(config.contract.enforced),
+        is_contracted=is_contracted,
         policy=policy.refresh,
         on_error=policy.on_error,
         ties=policy.ties,
@@ -231,6 +249,35 @@ def _model(
         config=facts,
     )
     return model, errors
+
+
+def _column_mistakes(
+    where: Where,
+    names: Iterable[str],
+    repeated: Iterable[str] = (),
+    *,
+    of_source: bool = False,
+) -> list[ConfigError]:
+    """Return a mistake for each column that no table can have beside another one.
+
+    Args:
+        names: columns, each once.
+        repeated: columns that are declared more than once.
+    """
+    mistakes = Mistakes(where)
+    findings = [
+        (name, f"{name} beside {other}", ONE_COLUMN) for name, other in names_in_two_cases(names)
+    ]
+    hint = "keep one of them: dbt takes the last"
+    findings += [(name, f"{name} more than once", hint) for name in repeated]
+    for name, finding, next_step in findings:
+        mistakes.refuse(
+            "SOURCE_COLUMN_INVALID" if of_source else "MODEL_COLUMN_TWICE",
+            ("columns", name),
+            f"found {finding}",
+            next_step,
+        )
+    return mistakes.errors
 
 
 def _enabled(manifest: Any) -> dict[str, Any]:
@@ -267,7 +314,9 @@ def _where(node: Any, name: str, root: Path, *steps: tuple[str, str]) -> Where:
         # In an installed package: its files lie elsewhere, and are not the analyst's to mend.
         text = ""
     is_yaml = file.endswith((".yml", ".yaml"))
-    return Where(file, name, node_lines(text, *steps) if is_yaml else {})
+    if not is_yaml:
+        return Where(file, name)
+    return Where(file, name, node_lines(text, *steps), repeated_columns(text, *steps))
 
 
 def _data_test(node: Any, code: str) -> DataTest:

@@ -5,7 +5,8 @@ Used by everything that refuses what the analyst wrote, so that each mistake nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
@@ -25,12 +26,14 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class Where:
     """The place of a configuration: `file`, what it configures, and the line of each of its keys.
 
-    `lines`: path below the node (("columns", "order_id"), ("meta", "keys")) to its line, from 1.
+    `lines`: path below the node (("columns", "order_id"), ("meta", "keys")) to its line, from 1;
+    `repeated`: columns that are declared more than once, their line is that of the last.
     """
 
     file: str
     node: str
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    repeated: tuple[str, ...] = ()
 
     def at(self, *path: str) -> str:
         """Return `file:line: node: key`, with the line of the nearest known parent."""
@@ -103,16 +106,12 @@ def node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]
     Args:
         steps: group and name on the way to the node: `("sources", "shop"), ("tables", "orders")`.
     """
-    node = _composed(text)
-    for group, name in steps:
-        node = _named(_child(node, group), name)
+    node = _found(text, steps)
     if node is None:
         return {}
     lines: dict[tuple[str, ...], int] = {(): node.start_mark.line + 1}
-    for column in getattr(_child(node, "columns"), "value", []):
-        name_node = _child(column, "name")
-        if name_node is not None:
-            lines["columns", str(name_node.value)] = column.start_mark.line + 1
+    for name, line in _declared_columns(node):
+        lines["columns", name] = line
     config = _child(node, "config")
     for place in (node, config):
         for key, value in _pairs(place):
@@ -120,6 +119,31 @@ def node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]
             if key.value == "meta":
                 lines |= _meta_lines(value)
     return lines
+
+
+def repeated_columns(text: str, *steps: tuple[str, str]) -> tuple[str, ...]:
+    """Return the columns that one node of a YAML file declares more than once; dbt keeps the last.
+
+    Args:
+        steps: as of `node_lines`.
+    """
+    counts = Counter(name for name, _ in _declared_columns(_found(text, steps)))
+    return tuple(name for name, count in counts.items() if count > 1)
+
+
+def _found(text: str, steps: Iterable[tuple[str, str]]) -> yaml.Node | None:
+    node = _composed(text)
+    for group, name in steps:
+        node = _named(_child(node, group), name)
+    return node
+
+
+def _declared_columns(node: yaml.Node | None) -> Iterator[tuple[str, int]]:
+    """Yield the name and line of each column below a node."""
+    for column in getattr(_child(node, "columns"), "value", []):
+        name_node = _child(column, "name")
+        if name_node is not None:
+            yield str(name_node.value), column.start_mark.line + 1
 
 
 @lru_cache(maxsize=16)

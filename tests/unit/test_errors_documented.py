@@ -73,7 +73,7 @@ def _makes_errors(function: ast.expr, path: Path) -> bool:
     """A source's mistakes are collected by a method that adds file and line."""
     name = _name(function)
     return name.endswith("Error") or (
-        name in ("refuse", "_refuse", "refuse_unknown") and path.parent.name == "project"
+        name in ("refuse", "_refuse", "refuse_unknown") and "project" in path.parts
     )
 
 

@@ -359,6 +359,51 @@ def test_mistakes_for_livemart_are_reported_together_with_their_lines(jaffle: Pa
     assert "did you mean full?" in str(caught.value)
 
 
+def test_names_that_differ_by_letter_case_alone_are_refused_with_their_files(jaffle: Path) -> None:
+    """dbt 1.11 takes all of these for two; Spark 4.2 takes them for one."""
+    models = jaffle / "models"
+    (models / "marts" / "Dim.sql").write_text("{{ config(alias='Dim_Customers') }} select 1 as id")
+    (models / "marts" / "Orders.sql").write_text("{{ config(enabled=false) }} select 1 as id")
+    (models / "twice.sql").write_text("select 1 as id")
+    (models / "twice.yml").write_text(
+        "version: 2\n"
+        "models:\n"
+        "  - name: twice\n"
+        "    config: {contract: {enforced: true}}\n"
+        "    columns:\n"
+        "      - {name: id, data_type: int}\n"
+        "      - {name: id, data_type: bigint}\n"
+        "      - {name: Id, data_type: int}\n"
+        "sources:\n"
+        "  - name: raw\n"
+        "    tables:\n"
+        "      - name: events\n"
+        "        config: {meta: {livemart: {path: 'events/*.jsonl'}}}\n"
+        "        columns:\n"
+        "          - {name: id, data_type: int}\n"
+        "          - {name: id, data_type: bigint}\n"
+        "      - name: others\n"
+        "        columns: [{name: id}, {name: ID}]\n"
+    )
+    (jaffle / "seeds" / "shops.csv").write_text("id,Name,NAME\n1,a,b\n")
+
+    with pytest.raises(ConfigErrors) as caught:
+        Dbt(jaffle).load()
+
+    assert sorted(str(error).splitlines()[0] for error in caught.value.errors) == [
+        "MODEL_COLUMN_TWICE: models/twice.yml:7: model twice: columns.id: found id more than once",
+        "MODEL_COLUMN_TWICE: models/twice.yml:8: model twice: columns.Id: found Id beside id",
+        "MODEL_COLUMN_TWICE: seeds/shops.csv:1: seed shops: columns.NAME: found NAME beside Name",
+        "NAMES_CLASH: models/marts/customers.sql: model customers: found table "
+        "jaffle_analytics.dim_customers, and model Dim (models/marts/Dim.sql) has "
+        "jaffle_analytics.Dim_Customers: they are one table",
+        "SOURCE_COLUMN_INVALID: models/twice.yml:16: source raw.events: columns.id: "
+        "found id more than once",
+        "SOURCE_COLUMN_INVALID: models/twice.yml:18: source raw.others: columns.ID: "
+        "found ID beside id",
+    ]
+
+
 def test_a_misspelled_or_misplaced_livemart_is_reported_with_its_line(jaffle: Path) -> None:
     (jaffle / "models" / "sources.yml").write_text(
         "version: 2\n"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.project.policy import ModelPolicy, parse_model_policy
+from livemart.project.declared.policy import ModelPolicy, parse_model_policy
 from livemart.project.yaml_places import Where
 
 

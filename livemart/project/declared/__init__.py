@@ -1,0 +1,1 @@
+"""What a project declares to livemart, and what is wrong with it."""
