@@ -71,7 +71,7 @@ def from_text(column: pa.Array, kind: pa.DataType, empty_is_null: bool) -> pa.Ar
         if not _all_match(column, _DATE):
             raise UnlikeError
         dates = column.cast(kind)
-        _check_range(dates.cast(pa.timestamp("us")).cast(pa.int64()))
+        check_range(dates.cast(pa.timestamp("us")).cast(pa.int64()))
         return dates
     if pa.types.is_floating(kind):
         return _finite(column, kind)
@@ -129,7 +129,7 @@ def _timestamps(column: pa.Array, kind: pa.DataType) -> pa.Array:
         instants = column.cast(pa.timestamp("us")).cast(pa.int64())
     else:
         raise UnlikeError
-    _check_range(instants)
+    check_range(instants)
     return instants.cast(kind)
 
 
@@ -148,11 +148,18 @@ def _all_match(column: pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(column, pattern), min_count=0).as_py())
 
 
-def _check_range(instants: pa.Array) -> None:
-    """Python's calendar, which the exact reader uses, has the years 1 to 9999."""
+def check_range(instants: pa.Array, first: int | None = None) -> None:
+    """Refuse microseconds since 1970 outside of Python's calendar, the years 1 to 9999.
+
+    The exact reader uses it. `first`: an earlier one is refused, too.
+
+    Raises:
+        UnlikeError: the exact reader has to decide.
+    """
     bounds = pc.min_max(instants)
+    oldest = _FIRST if first is None else max(first, _FIRST)
     if bounds["min"].is_valid and not (
-        bounds["min"].as_py() >= _FIRST and bounds["max"].as_py() <= _LAST
+        bounds["min"].as_py() >= oldest and bounds["max"].as_py() <= _LAST
     ):
         raise UnlikeError
 

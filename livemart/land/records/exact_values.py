@@ -8,12 +8,20 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from livemart.land.reasons import LetterReason
 from livemart.land.records.numbers import decimal, double, integer, single
 from livemart.land.records.times import day, local_timestamp, timestamp
-from livemart.land.records.untyped_values import Convert, Number, Rescued, compact, misfit
+from livemart.land.records.untyped_values import (
+    Convert,
+    Number,
+    RepeatedKeys,
+    Rescued,
+    compact,
+    misfit,
+)
 from livemart.limits import MAX_NESTING
 from livemart.project.spark_types import SparkType
 
@@ -21,6 +29,7 @@ from livemart.project.spark_types import SparkType
 TEXT = "text"
 # The verdict on a record that is neither a row nor refused.
 PASSED_OVER = "PASSED_OVER"
+_HALF = "half a surrogate pair"
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.S)
 
 
@@ -79,7 +88,7 @@ def decode_text(raw: bytes, prefix: str = "") -> str:
     return text
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         names: set[str] = set()
@@ -106,8 +115,10 @@ def _refuse_depth(raw: bytes) -> None:
 
 
 def refuse_characters(value: Any) -> None:
-    """Refuse a text that no table takes, wherever it is in a value; raises MalformedError."""
+    """Refuse what no table takes, wherever it is in a value; raises MalformedError."""
     match value:
+        case RepeatedKeys():
+            _unique(value.pairs)
         case dict():
             for name, item in value.items():
                 refuse_characters(name)
@@ -120,8 +131,11 @@ def refuse_characters(value: Any) -> None:
                 raise MalformedError("a NUL character")
             try:
                 value.encode("utf-8")
-            except UnicodeEncodeError:
-                raise MalformedError("half a surrogate pair") from None
+            except UnicodeEncodeError as error:
+                # As such halves the readers of typed files hand on bytes that are no UTF-8.
+                is_byte = "\udc80" <= value[error.start] <= "\udcff"
+                cause = "invalid UTF-8, or half a surrogate pair" if is_byte else _HALF
+                raise MalformedError(cause) from None
 
 
 def converter(kind: SparkType, empty_is_null: bool) -> Convert:
@@ -183,6 +197,8 @@ def _boolean(value: Any, path: str, rescued: Rescued) -> bool:
 
 
 def _binary(value: Any, path: str, rescued: Rescued) -> bytes:
+    if isinstance(value, bytes):
+        return value
     if type(value) is str:
         try:
             return base64.b64decode(value, validate=True)

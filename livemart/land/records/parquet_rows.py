@@ -6,7 +6,9 @@ is read record by record, exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from livemart.land.records.columns import UnlikeError
-from livemart.land.records.judge import Chunk, Group, joined, malformed, unrescued
+from livemart.epoch import EPOCH, epoch_micros
+from livemart.land.records.arrow_values import Calendar, record_values
+from livemart.land.records.columns import UnlikeError, check_range
+from livemart.land.records.judge import Chunk, Group, malformed, unrescued
 from livemart.land.records.runs import Span
 from livemart.land.records.typed_records import read_typed_records, written_record
+from livemart.land.records.untyped_values import PackedInterval
 
 _RUN_RECORDS = 8_192
 # Row groups of about so many rows together are one part.
 _PART_ROWS = 500_000
+_MICROS_OF_A_DAY = 86_400_000_000
+_OLD_MARKS = ("legacyDateTime", "legacyINT96")
+# Since then both calendars have the same days, and zones of time the offsets that they have today.
+_SPARK_2 = Calendar(
+    (date(1582, 10, 15) - EPOCH.date()).days,
+    epoch_micros(datetime(1900, 1, 1, tzinfo=UTC)),
+    "the calendar of Spark 2",
+)
 
 
 def parquet_spans(path: Path) -> list[Span]:
@@ -53,7 +66,8 @@ def read_parquet(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
     if not path.stat().st_size:
         return
     try:
-        file = pq.ParquetFile(path)
+        # As nanoseconds, which are the default, days before 1677 and after 2262 are other days.
+        file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (OSError, pa.ArrowException) as error:
         yield malformed(group, [(span.first_line, b"")], f"the file is no Parquet: {error}")
         return
@@ -69,12 +83,13 @@ def read_parquet(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
             )
             return
         end = file.num_row_groups if span.end is None else span.end
+        form = _form(file)
         row = span.first_line
         for number in range(span.start, end):
             after = row + file.metadata.row_group(number).num_rows
             try:
                 for batch in file.iter_batches(_RUN_RECORDS, row_groups=[number]):
-                    yield _chunk(group, batch, row)
+                    yield _chunk(group, batch, row, form)
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
                 detail = f"rows {row} to {after - 1} cannot be read: {error}"
@@ -82,32 +97,53 @@ def read_parquet(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
             row = after
 
 
-def _chunk(group: Group, batch: pa.RecordBatch, first: int) -> Chunk:
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the footer of a file says of its values: their calendar, which columns are intervals."""
+
+    calendar: Calendar
+    intervals: frozenset[str]
+
+
+def _form(file: pq.ParquetFile) -> _Form:
+    footer = file.metadata.metadata or {}
+    columns = (file.schema.column(number) for number in range(file.metadata.num_columns))
+    intervals = {it.path for it in columns if it.converted_type == "INTERVAL"}
+    return _Form(_SPARK_2 if _is_of_spark_2(footer) else Calendar(), frozenset(intervals))
+
+
+def _is_of_spark_2(footer: Mapping[bytes, bytes]) -> bool:
+    """Return whether days before 1582 are those of the calendar that Spark had up to 2.4.
+
+    Later versions say by which they wrote a file; of INT96 3.0 still had the old one.
+    """
+    version = footer.get(b"org.apache.spark.version")
+    if version is None:
+        return b"org.apache.spark.sql.parquet.row.metadata" in footer
+    return version < b"3.1" or any(f"org.apache.spark.{it}".encode() in footer for it in _OLD_MARKS)
+
+
+def _chunk(group: Group, batch: pa.RecordBatch, first: int, form: _Form) -> Chunk:
     numbers = range(first, first + batch.num_rows)
     try:
-        rows = _read_batch(group, batch)
+        rows = _read_batch(group, batch, form.calendar)
     except (UnlikeError, pa.ArrowException):
-        return _exactly(group, batch, first)
-    return Chunk(rows, numbers, lambda row: written_record(_records(batch.slice(row, 1))[0]), [])
+        return read_typed_records(group, list(zip(numbers, _records(batch, form), strict=True)))
+    return Chunk(
+        rows, numbers, lambda row: written_record(_records(batch.slice(row, 1), form)[0]), []
+    )
 
 
-def _exactly(group: Group, batch: pa.RecordBatch, first: int) -> Chunk:
-    try:
-        return read_typed_records(group, list(enumerate(_records(batch), first)))
-    except KeyError as error:
-        if batch.num_rows == 1:
-            return malformed(group, [(first, b"")], f"a map has key {error} twice")
-    pieces = [_exactly(group, batch.slice(row, 1), first + row) for row in range(batch.num_rows)]
-    return joined(group, pieces)
-
-
-def _records(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return rows as dictionaries; raises KeyError if a map has a key twice."""
-    records: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="strict")
+def _records(batch: pa.RecordBatch, form: _Form) -> list[dict[str, Any]]:
+    records = record_values(batch, form.calendar)
+    for name in form.intervals.intersection(batch.schema.names):
+        for record in records:
+            if record[name] is not None:
+                record[name] = PackedInterval(record[name])
     return records
 
 
-def _read_batch(group: Group, batch: pa.RecordBatch) -> pa.Table:
+def _read_batch(group: Group, batch: pa.RecordBatch, calendar: Calendar) -> pa.Table:
     """Return the rows as they are; raises if a value might be read otherwise."""
     names = batch.schema.names
     for name in set(names) - group.known_names:
@@ -117,17 +153,21 @@ def _read_batch(group: Group, batch: pa.RecordBatch) -> pa.Table:
     for field in group.schema.arrow:
         is_present = field.name in group.known_names and field.name in names
         column = batch.column(field.name) if is_present else pa.nulls(batch.num_rows, field.type)
-        arrays.append(_as_declared(column, field.type))
+        arrays.append(_as_declared(column, field.type, calendar))
     return unrescued(group, arrays, batch.num_rows)
 
 
-def _as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _as_declared(column: pa.Array, kind: pa.DataType, calendar: Calendar) -> pa.Array:
+    if isinstance(column.type, pa.JsonType):
+        column = column.storage
     stored = column.type
     if pa.types.is_dictionary(stored):
         column, stored = column.dictionary_decode(), stored.value_type
     if pa.types.is_string(kind) and (
         pa.types.is_string(stored) or pa.types.is_large_string(stored)
     ):
+        # Nothing has seen to it yet that it is UTF-8.
+        column.validate(full=True)
         if pc.any(pc.match_substring(column, "\0")).as_py():
             raise UnlikeError
         return column.cast(kind)
@@ -138,12 +178,28 @@ def _as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_integer(kind) and pa.types.is_integer(stored):
         return column.cast(kind)
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(stored):
-        if (kind.tz is None) != (stored.tz is None):
-            raise UnlikeError
-        # Digits beyond the microsecond are cut, as in every format.
-        return pc.cast(column, kind, safe=stored.unit != "ns")
+        return _instants(column, kind, calendar)
+    if pa.types.is_date(kind) and stored == kind:
+        first = calendar.first_day and calendar.first_day * _MICROS_OF_A_DAY
+        check_range(column.cast(pa.timestamp("us")).cast(pa.int64()), first)
+        return column
     if pa.types.is_decimal(kind) and pa.types.is_decimal(stored):
         return column.cast(kind)
     if stored == kind and not pa.types.is_nested(kind):
         return column
     raise UnlikeError
+
+
+def _instants(column: pa.Array, kind: pa.DataType, calendar: Calendar) -> pa.Array:
+    """Return times in microseconds; one that names no zone is UTC, one that does fits no other."""
+    if kind.tz is None and column.type.tz is not None:
+        raise UnlikeError
+    counts = column.cast(pa.int64())
+    # Zones are names alone: every count is of UTC.
+    local = counts.cast(pa.timestamp(column.type.unit))
+    if column.type.unit == "ns":
+        # Digits beyond the microsecond are cut, as in every format; a cast would cut towards 1970.
+        local = pc.floor_temporal(local, unit="microsecond")
+    instants = local.cast(pa.timestamp("us")).cast(pa.int64())
+    check_range(instants, calendar.first_micros)
+    return instants.cast(kind)

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from livemart.land.records.exact_values import MalformedError, refuse_characters
 from livemart.land.records.judge import Chunk, Group, Refused, convert_fields, to_rows
-from livemart.land.records.untyped_values import MisfitError, Number, Rescued, compact
+from livemart.land.records.untyped_values import (
+    MisfitError,
+    Number,
+    PackedInterval,
+    RepeatedKeys,
+    Rescued,
+    Unreadable,
+    compact,
+)
+from livemart.project.spark_types import SparkType
 
 _BINARY = "binary"
 
@@ -26,14 +35,14 @@ def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, A
         group: columns of the records.
         records: number and values by name, as Python's own types.
     """
-    binary = {name for name, kind in group.schema.columns if kind.name == _BINARY}
+    kinds = dict(group.schema.columns)
     values: list[list[Any]] = []
     rescued: list[Rescued] = []
     accepted: list[tuple[int, Mapping[str, Any]]] = []
     refused: list[Refused] = []
     for number, record in records:
         try:
-            fields = {name: _field(value, name in binary) for name, value in record.items()}
+            fields = {name: as_in_json(value, kinds.get(name)) for name, value in record.items()}
             refuse_characters(fields)
             converted, unknown = convert_fields(group, fields)
         except (MisfitError, MalformedError) as error:
@@ -49,21 +58,17 @@ def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, A
     return Chunk(rows, numbers, lambda row: written_record(accepted[row][1]), refused)
 
 
-def _field(value: Any, is_binary: bool) -> Any:
-    """Return a value as JSON would have it; bytes of a column that holds text are text."""
-    if isinstance(value, bytes) and not is_binary:
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError:
-            pass
-    return as_in_json(value)
+def as_in_json(value: Any, kind: SparkType | None = None) -> Any:
+    """Return a value as JSON would have it, with numbers as they are written.
 
-
-def as_in_json(value: Any) -> Any:
-    """Return a value as JSON would have it, with numbers as they are written."""
+    Args:
+        value: of Python's own type, or of one by which a reader of files marks it.
+        kind: of what takes it: bytes stay bytes then, or are text if it holds no bytes. None if
+            nothing is known of it.
+    """
     match value:
         # Numbers that are written are texts.
-        case None | bool() | str():
+        case None | bool() | str() | Unreadable():
             return value
         case int():
             return Number(value)
@@ -72,16 +77,35 @@ def as_in_json(value: Any) -> Any:
             return Number(repr(value)) if value - value == 0 else str(value)
         case Decimal():
             return Number(format(value, "f")) if value.is_finite() else str(value)
-        case datetime() | date():
-            return value.isoformat()
+        case PackedInterval() | UUID() if kind is None or kind.name != _BINARY:
+            return str(value)
+        case UUID():
+            return value.bytes
         case bytes():
-            return base64.b64encode(value).decode()
+            return base64.b64encode(value).decode() if kind is None else _bytes(value, kind)
+        case RepeatedKeys():
+            return RepeatedKeys([(name, as_in_json(item)) for name, item in value.items()])
         case dict():
-            return {str(name): as_in_json(item) for name, item in value.items()}
+            members = dict(kind.fields) if kind is not None else {}
+            inner = kind.element if kind is not None else None
+            return {
+                name: as_in_json(item, members.get(name, inner)) for name, item in value.items()
+            }
         case list():
-            return [as_in_json(item) for item in value]
+            inner = kind.element if kind is not None else None
+            return [as_in_json(item, inner) for item in value]
         case _:
             return str(value)
+
+
+def _bytes(value: bytes, kind: SparkType) -> str | bytes:
+    """Return bytes for a column that takes them, text for any other; no other takes bytes."""
+    if kind.name == _BINARY:
+        return value
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value
 
 
 def written_record(record: Any) -> bytes:

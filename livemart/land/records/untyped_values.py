@@ -5,8 +5,11 @@ Used by every conversion of a value. Numbers stay text, so that no digit is lost
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from livemart.land.reasons import LetterReason
@@ -24,6 +27,36 @@ class Number(str):
     """A JSON number as it was written: no float ever stands between the text and a decimal."""
 
     __slots__ = ()
+
+
+class PackedInterval(bytes):
+    """An interval as Parquet and Avro hold it: months, days and milliseconds, four bytes each."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        """Return it in ISO 8601, which keeps the three apart: `P1M2DT3.5S`."""
+        months, days, millis = struct.unpack("<III", self)
+        seconds = f"{millis // 1_000}.{millis % 1_000:03}".rstrip("0").rstrip(".")
+        return f"P{months}M{days}DT{seconds}S"
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedKeys:
+    """A map that holds a key twice, as its pairs in the order of delivery: no column takes it."""
+
+    pairs: Sequence[tuple[str, Any]]
+
+    def items(self) -> Sequence[tuple[str, Any]]:
+        """Return all pairs, as a dictionary does."""
+        return self.pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A value that nobody can tell the meaning of, so it fits no type; `detail` says why."""
+
+    detail: str
 
 
 class MisfitError(ValueError):
@@ -53,10 +86,14 @@ def _json(value: object) -> str:
     match value:
         case Number():
             return str(value)
-        case dict():
+        case dict() | RepeatedKeys():
             inner = ",".join(f"{_json(key)}:{_json(item)}" for key, item in value.items())
             return f"{{{inner}}}"
         case list():
             return f"[{','.join(map(_json, value))}]"
+        case bytes():
+            return json.dumps(base64.b64encode(value).decode())
+        case Unreadable():
+            return json.dumps(value.detail, ensure_ascii=False)
         case _:
             return json.dumps(value, ensure_ascii=False)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from livemart.land.records import parquet_rows
+from livemart.land.records.judge import Rules
 from livemart.land.records.parquet_rows import parquet_spans
 from livemart.land.records.runs import WHOLE
 from livemart.land.sources.files.parts import FilePart
-from tests.unit.land.records.rows import group_of
+from livemart.project.graph import RowRules
+from tests.unit.land.records.rows import codes, good, group_of
 
 
 def test_parts_are_runs_of_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +66,149 @@ def test_rows_without_columns_are_refused_however_many_they_are_said_to_be(tmp_p
     (table,) = FilePart("a", path).read(group_of({"n": "bigint"}, "parquet"))
 
     assert table.column("_detail_0").to_pylist() == ["the file has no columns"]
+
+
+OPEN_END = datetime(9999, 12, 31, tzinfo=UTC)
+OLD = datetime(1200, 2, 29, 1, 2, 3, 456_789, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "array<timestamp>"])
+@pytest.mark.parametrize("is_drifted", [False, True])
+def test_days_of_int96_are_the_days_that_spark_wrote(
+    tmp_path: Path, kind: str, is_drifted: bool
+) -> None:
+    """Spark 4.2 writes TIMESTAMP as INT96 unless told otherwise, and pyarrow 26 reads it as
+
+    nanoseconds: 9999-12-31 would be 1816-03-30, in silence.
+    """
+    instants: Any = [OPEN_END, OLD, None]
+    if kind != "timestamp":
+        instants = [[it] for it in instants]
+    table = pa.table({"x": instants})
+    if is_drifted:
+        # A field that no column names: the exact reader reads such rows.
+        table = table.append_column("more", pa.array([1, 2, 3]))
+    path = tmp_path / "a"
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    assert "int96" in str(pq.ParquetFile(path).schema)
+
+    (rows,) = FilePart("a", path).read(group_of({"x": kind}, "parquet"))
+
+    assert good(rows, "x") == instants
+
+
+def int96_file(path: Path, told: dict[bytes, bytes]) -> None:
+    table = pa.table({"x": [OPEN_END, OLD], "d": [date(1582, 10, 15), date(1582, 10, 14)]})
+    schema = table.schema.with_metadata(told)
+    pq.write_table(table.cast(schema), path, use_deprecated_int96_timestamps=True)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {b"org.apache.spark.version": b"3.0.3"},
+        {b"org.apache.spark.version": b"2.4.8"},
+        {b"org.apache.spark.version": b"4.2.0", b"org.apache.spark.legacyINT96": b""},
+        {b"org.apache.spark.version": b"4.2.0", b"org.apache.spark.legacyDateTime": b""},
+        {b"org.apache.spark.sql.parquet.row.metadata": b"{}"},
+    ],
+)
+def test_old_days_in_the_calendar_of_spark_2_are_letters_and_land_as_no_other_days(
+    tmp_path: Path, told: dict[bytes, bytes]
+) -> None:
+    """Spark's `DataSourceUtils.datetimeRebaseSpec` tells by the same marks which calendar it is."""
+    int96_file(tmp_path / "a", told)
+
+    (rows,) = FilePart("a", tmp_path / "a").read(group_of({"x": "timestamp"}, "parquet"))
+    (days,) = FilePart("a", tmp_path / "a").read(group_of({"d": "date"}, "parquet"))
+
+    assert codes(rows) == [None, "TYPE_MISMATCH"] == codes(days)
+    detail = days.column("_detail_0")[1].as_py()
+    assert detail.startswith('d: "1582-10-14 is of the calendar of Spark 2')
+    assert detail.endswith(" does not fit date")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {b"org.apache.spark.version": b"4.2.0", b"org.apache.spark.sql.parquet.row.metadata": b""},
+        {b"org.apache.spark.version": b"3.1.0"},
+    ],
+)
+def test_old_days_of_all_other_files_land(tmp_path: Path, told: dict[bytes, bytes]) -> None:
+    int96_file(tmp_path / "a", told)
+
+    (rows,) = FilePart("a", tmp_path / "a").read(group_of({"x": "timestamp"}, "parquet"))
+
+    assert good(rows, "x") == [OPEN_END, OLD]
+
+
+@pytest.mark.parametrize("is_drifted", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "stored", "infinite", "written"),
+    [
+        ("timestamp", pa.timestamp("us", "UTC"), 2**63 - 1, "+294247-01-10T04:00:54.775807+00:00"),
+        ("timestamp", pa.timestamp("us"), -(2**63) + 1, "-290308-12-21T19:59:05.224193"),
+        ("timestamp_ntz", pa.timestamp("ms"), 253_402_300_800_000, "+10000-01-01T00:00:00"),
+        ("timestamp", pa.timestamp("ms"), 2**63 - 1, "+292278994-08-17T07:12:55.807000"),
+        ("date", pa.date32(), 2**31 - 1, "+5881580-07-11"),
+        ("date", pa.date32(), -719_163, "0000-12-31"),
+    ],
+)
+def test_a_time_beyond_the_calendar_is_a_letter_and_the_rows_beside_it_land(
+    tmp_path: Path, kind: str, stored: Any, infinite: int, written: str, is_drifted: bool
+) -> None:
+    """DuckDB 2.0 writes `infinity` of a timestamp as the largest number, that of a date, too."""
+    width = pa.int32() if stored == pa.date32() else pa.int64()
+    columns = {"x": pa.array([0, infinite, 1], width).view(stored)}
+    if is_drifted:
+        columns["more"] = pa.array([1, 2, 3])
+    path = tmp_path / "a"
+    pq.write_table(pa.table(columns), path)
+
+    (rows,) = FilePart("a", path).read(group_of({"x": kind}, "parquet"))
+
+    rows = rows.sort_by("_origin")
+    assert codes(rows) == [None, "TYPE_MISMATCH", None]
+    assert rows.column("_detail_0")[1].as_py() == f'x: "{written}" does not fit {kind}'
+    assert rows.column("_record")[1].as_py().startswith(f'{{"x":"{written}"')
+    assert rows.column("_origin")[1].as_py() == "a:2"
+
+
+def test_the_record_of_a_letter_is_written_though_it_holds_a_time_beyond_the_calendar(
+    tmp_path: Path,
+) -> None:
+    """A rule refuses it here, and no column takes the time."""
+    table = pa.table({"id": [None, "a"], "x": pa.array([2**63 - 1, None]).view(pa.timestamp("us"))})
+    path = tmp_path / "a"
+    pq.write_table(table, path)
+    group = group_of({"id": "string"}, "parquet", Rules(RowRules(("id",))))
+
+    (rows,) = FilePart("a", path).read(group)
+
+    assert codes(rows) == ["NULL_KEY", None]
+    assert rows.column("_record")[0].as_py() == '{"id":null,"x":"+294247-01-10T04:00:54.775807"}'
+
+
+def test_a_text_that_is_no_utf_8_is_a_letter(tmp_path: Path) -> None:
+    """pyarrow 26 reads such bytes as a string without a word."""
+    path = tmp_path / "a"
+    pq.write_table(pa.table({"x": pa.array([b"a", b"b\xff", b"c"]).view(pa.string())}), path)
+
+    (rows,) = FilePart("a", path).read(group_of({"x": "string"}, "parquet"))
+
+    rows = rows.sort_by("_origin")
+    assert codes(rows) == [None, "MALFORMED_RECORD", None]
+    assert rows.column("_detail_0")[1].as_py().startswith("invalid UTF-8")
+
+
+def test_nanoseconds_before_1970_are_cut_as_those_after_it(tmp_path: Path) -> None:
+    """A cast of pyarrow 26 cuts towards 1970, so -1 would be 1970-01-01T00:00:00."""
+    path = tmp_path / "a"
+    pq.write_table(pa.table({"x": pa.array([-1, 1_999]).view(pa.timestamp("ns", "UTC"))}), path)
+    group = group_of({"x": "timestamp", "more": "bigint"}, "parquet")
+
+    (rows,) = FilePart("a", path).read(group)
+
+    assert rows.column("x").cast(pa.int64()).to_pylist() == [-1, 1]
