@@ -71,7 +71,7 @@ KINDS = {
             '[null,{"unit_price":2}]',
             [None, {"dish_id": None, "unit_price": Decimal("2.00"), "at": None}],
         ),
-        ("tags", '{"b":2,"a":null}', [("a", None), ("b", 2)]),
+        ("tags", '{"b":2,"a":null}', [("b", 2), ("a", None)]),
         ("blob", '"aGk="', b"hi"),
         ("price", "null", None),
     ],
