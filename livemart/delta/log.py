@@ -75,7 +75,8 @@ def read_entry(table: Path, version: int) -> LogEntry | None:
     except FileNotFoundError:
         return None
     actions: dict[str, list[Any]] = {}
-    for line in text.splitlines():
+    # Not `splitlines`: of a line's ends JSON escapes none but the first 32 characters.
+    for line in text.split("\n"):
         if line:
             for kind, body in json.loads(line).items():
                 actions.setdefault(kind, []).append(body)
@@ -98,6 +99,15 @@ def read_entries(table: Path, after: int, through: int) -> Iterator[LogEntry | N
     """Yield the commits `after` < version <= `through`; None for one whose file is gone."""
     for version in range(after + 1, through + 1):
         yield read_entry(table, version)
+
+
+def log_json(value: Any) -> str:
+    r"""Return JSON as the log holds it: with every character as it is.
+
+    deltalake 1.6.6 reads an escaped one of the planes 2, 4, 6 .. 16 as that of the plane before
+    (`\ud842\udfb7`, U+20BB7, as U+10BB7), in partition values and bounds alike.
+    """
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def write_entry(
@@ -131,7 +141,7 @@ def write_entry(
     }
     transaction = {"appId": app_id, "version": app_version, "lastUpdated": now}
     lines = [{"commitInfo": info}, {"txn": transaction}, *actions]
-    body = "\n".join(json.dumps(line, separators=(",", ":")) for line in lines) + "\n"
+    body = "\n".join(map(log_json, lines)) + "\n"
     target = log_path(table, version)
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     with draft.open("w", encoding="utf-8") as file:

@@ -6,7 +6,6 @@ threads.
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import uuid
@@ -22,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from livemart.delta.log import Action
+from livemart.delta.log import Action, log_json
 from livemart.delta.partitions import PartitionValues, partition_value
 from livemart.delta.statistics import has_order
 
@@ -101,7 +100,7 @@ def _write_data(
             "size": size,
             "modificationTime": int(time.time() * 1000),
             "dataChange": True,
-            "stats": json.dumps(_statistics(rows, written), separators=(",", ":")),
+            "stats": log_json(_statistics(rows, written)),
         }
     }
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.schema import Schema as DeltaSchema
 
-from livemart.delta.log import Action, write_entry
+from livemart.delta.log import Action, log_json, write_entry
 from livemart.delta.parquet import write_files
 from livemart.delta.small_lane import partition_texts, remove_action
 from livemart.delta.tags import Tag
@@ -70,7 +70,7 @@ def _metadata(table: DeltaTable, schema: pa.Schema) -> Action:
         "name": table_metadata.name,
         "description": table_metadata.description,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({**stored, "fields": fields}),
+        "schemaString": log_json({**stored, "fields": fields}),
         "partitionColumns": list(table_metadata.partition_columns),
         "configuration": dict(table_metadata.configuration),
         "createdTime": table_metadata.created_time,

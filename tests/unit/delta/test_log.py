@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from livemart.delta.log import VersionTakenError, log_file, log_path, read_entry, write_entry
 from livemart.delta.warehouse import Warehouse
-from tests.unit.delta.small_tables import RELATION, SMALL
+from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 from tests.waits import PATIENCE_S
 
 
@@ -84,6 +85,36 @@ def test_an_entry_says_what_its_commit_did(warehouse: Warehouse) -> None:
     assert optimized is not None and optimized.table_id is None
     assert not optimized.changes_data
     assert (dict(optimized.metadata), dict(optimized.transactions)) == (metadata, {"e1": 3})
+
+
+def test_a_line_of_another_writer_ends_where_json_ends_it(tmp_path: Path) -> None:
+    """Spark and deltalake write U+0085 and U+2028, line ends elsewhere, as they are."""
+    log_path(tmp_path, 1).parent.mkdir()
+    add = {"path": "a.parquet", "partitionValues": {"name": "a\u2028b\x85c"}, "dataChange": True}
+    text = json.dumps({"add": add}, ensure_ascii=False)
+    log_path(tmp_path, 1).write_text(text, encoding="utf-8")
+
+    entry = read_entry(tmp_path, 1)
+
+    assert entry is not None and entry.adds == [add]
+
+
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_deltalake_reads_every_character_of_a_value_in_the_log(
+    warehouse: Warehouse, is_partitioned: bool
+) -> None:
+    """deltalake 1.6.6 reads an escaped U+20BB7 as U+10BB7, one of plane 1 rightly."""
+    names = ["\U00020bb7", "a\U0001f355", "a\u2028b\x85c", "\U0010ffff"]
+    warehouse.create(RELATION, SMALL, partition_by=("name",) if is_partitioned else ())
+    warehouse.commit(RELATION, diff(*((n, name, 0, 1) for n, name in enumerate(names))), tag(1))
+
+    cold = Warehouse(warehouse.root)
+    library = DeltaTable(str(warehouse.path(RELATION)))
+
+    assert sorted(cold.read(RELATION)["name"].to_pylist()) == sorted(names)
+    for name in names:
+        found = library.to_pyarrow_table(filters=[("name", "=", name)])
+        assert found["name"].to_pylist() == [name]
 
 
 @pytest.mark.parametrize(
