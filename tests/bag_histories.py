@@ -7,56 +7,42 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
+from livemart.delta.partitions import BLANKS
+from tests.disagreeing_values import KINDS
 
 Row = tuple[Any, ...]
 
 COUNTS = [pa.field(OLD_COUNT, pa.int64()), pa.field(NEW_COUNT, pa.int64())]
-_ITEM = pa.struct([("dish", pa.string()), ("price", pa.decimal128(10, 2))])
+# Column: the kind of its values. What a partition cannot hold is not in `region`.
+_DRAWN = {
+    "name": "word",
+    "region": "word",
+    "small": "whole",
+    "big": "big",
+    "amount": "fine",
+    "is_new": "flag",
+    "ratio": "real",
+    "ratio32": "half",
+    "day": "day",
+    "at": "at",
+    "local_at": "local_at",
+    "token": "token",
+    "items": "items",
+    "place": "place",
+    "extra": "labels",
+}
 _VALUES: Mapping[str, tuple[pa.DataType, list[Any]]] = {
-    "name": (pa.string(), ["", "a", 'O\'Brien \\ "x"', "ünïcode " * 9, "z\U0001f355"]),
-    "region": (pa.string(), ["north", "a b/c%d'é=", "ü" * 40]),
-    "small": (pa.int32(), [-(2**31), 0, 7, 2**31 - 1]),
-    "big": (pa.int64(), [-(2**63), 0, 1, 2**63 - 1]),
-    "amount": (
-        pa.decimal128(20, 3),
-        [Decimal("-1.500"), Decimal(0), Decimal("99999999999999.999")],
-    ),
-    "is_new": (pa.bool_(), [True, False]),
-    "ratio": (pa.float64(), [0.0, -0.0, math.nan, math.inf, 1.5]),
-    "ratio32": (pa.float32(), [0.0, -0.0, math.nan, -2.25]),
-    "day": (pa.date32(), [date(1969, 12, 31), date(2026, 1, 1), date(2026, 1, 2)]),
-    "at": (
-        pa.timestamp("us", tz="UTC"),
-        [
-            datetime(2026, 1, 1, 23, 59, 59, 999_999, tzinfo=UTC),
-            datetime(2026, 1, 2, tzinfo=UTC),
-            datetime(1969, 12, 31, 23, 59, 59, 999_001, tzinfo=UTC),
-        ],
-    ),
-    "local_at": (
-        pa.timestamp("us"),
-        [datetime(2026, 1, 1, 23, 59, 59, 999_999), datetime(2026, 3, 29, 2, 30)],
-    ),
-    "token": (pa.binary(), [b"", b"\x00\xff", b"a'b"]),
-    "items": (
-        pa.list_(_ITEM),
-        [[], [None], [{"dish": "a", "price": Decimal("1.10")}, {"dish": None, "price": None}]],
-    ),
-    "place": (
-        pa.struct([("city", pa.string()), ("tags", pa.list_(pa.string()))]),
-        [{"city": None, "tags": None}, {"city": "x", "tags": ["t", None]}],
-    ),
-    "extra": (
-        pa.map_(pa.string(), pa.int32()),
-        [[], [("k", 1), ("l", None)], [("l", None), ("k", 1)], [("k", 2)]],
-    ),
+    name: (
+        KINDS[kind].arrow,
+        [value for value in KINDS[kind].values if name != "region" or value not in BLANKS],
+    )
+    for name, kind in _DRAWN.items()
 }
 SCHEMA = pa.schema([(name, kind) for name, (kind, _) in _VALUES.items()])
 

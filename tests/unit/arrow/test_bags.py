@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from livemart.arrow.bags import (
     NEW_COUNT,
     OLD_COUNT,
+    WEIGHT,
     difference,
     is_member,
     matching_rows,
@@ -24,6 +26,7 @@ from livemart.arrow.bags import (
     without,
 )
 from tests.bag_histories import bag_of, keyless_history, weights_of
+from tests.disagreeing_values import KINDS, array
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,62 @@ def test_equal_values_share_a_code(kind: pa.DataType, same: list[object], other:
 
     assert first == second
     assert (third == first) == pa.types.is_null(kind)
+
+
+def identity(value: Any, kind: pa.DataType) -> object:
+    """Return what is equal for values, and only for values, that Spark's GROUP BY puts together."""
+    if value is None:
+        return None
+    if pa.types.is_floating(kind):
+        return "NaN" if math.isnan(value) else value
+    if pa.types.is_map(kind):
+        inner = kind.key_type, kind.item_type
+        return frozenset(tuple(map(identity, entry, inner)) for entry in value)
+    if pa.types.is_list(kind):
+        return tuple(identity(part, kind.value_type) for part in value)
+    if pa.types.is_struct(kind):
+        return tuple((field.name, identity(value[field.name], field.type)) for field in kind)
+    return value
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_two_values_of_a_type_share_a_code_if_spark_groups_them(name: str) -> None:
+    kind = KINDS[name].arrow
+    values = [*KINDS[name].values, None] * 2
+    identities = [identity(value, kind) for value in values]
+
+    codes = row_codes([array(name, values)], len(values))
+
+    expected = [[one == other for other in identities] for one in identities]
+    assert (codes[:, None] == codes[None, :]).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_every_type_add_up_and_are_found(seed: int) -> None:
+    chance = random.Random(seed)
+    rows = [
+        tuple(chance.choice([*chance.sample(kind.values, 2), None]) for kind in KINDS.values())
+        for _ in range(40)
+    ]
+    rows = [chance.choice(rows) for _ in range(200)]
+    weights = [chance.randint(-2, 2) for _ in rows]
+    identities = [
+        tuple(identity(part, kind.arrow) for part, kind in zip(row, KINDS.values(), strict=True))
+        for row in rows
+    ]
+    columns = zip(*rows, strict=True)
+    table = pa.table(
+        {name: array(name, values) for name, values in zip(KINDS, columns, strict=True)}
+    )
+    expected = Counter[object]()
+    for row, weight in zip(identities, weights, strict=True):
+        expected[row] += weight
+
+    netted = net_rows(table, pa.array(weights))
+    is_found = is_member(table.columns, table.slice(0, 20).columns)
+
+    assert sorted(netted[WEIGHT].to_pylist()) == sorted(filter(None, expected.values()))
+    assert is_found.tolist() == [row in identities[:20] for row in identities]
 
 
 def test_slices_are_compared_by_their_own_rows() -> None:
