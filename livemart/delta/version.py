@@ -227,8 +227,8 @@ class TableVersion:
     def _batches(
         self, columns: Sequence[str], filter: pds.Expression, most: int
     ) -> Iterator[pa.Table]:
-        text = str(filter)
-        names = [name for name in self.schema.names if name in columns or name in text]
+        asked = _columns_asked(filter, self.schema.names)
+        names = [name for name in self.schema.names if name in columns or name in asked]
         passing = self._dataset(self._fragments(filter)).get_fragments(filter)
         for file in self._files_at([fragment.path for fragment in passing]):
             # Buffered ahead, a file of long values would be held whole.
@@ -305,8 +305,7 @@ class TableVersion:
         return self._adds.column(name).combine_chunks()
 
     def _fragments(self, filter: pds.Expression | None) -> list[pds.Fragment]:
-        text = "" if filter is None else str(filter)
-        names = tuple(name for name in self.schema.names if name in text)
+        names = () if filter is None else tuple(_columns_asked(filter, self.schema.names))
         paths = self._adds.column("path").to_pylist()
         # Readers of other versions share what is known and may drop from it meanwhile.
         fragments = [self._shared_fragments.get((path, names)) for path in paths]
@@ -322,12 +321,24 @@ class TableVersion:
         return fragments
 
 
+def _columns_asked(filter: pds.Expression, names: Sequence[str]) -> list[str]:
+    """Return the columns that a filter may ask for, in their order; more of them do no harm."""
+    try:
+        text = str(filter)
+    except UnicodeDecodeError:
+        # pyarrow 26 cuts a text of more than a hundred bytes, a character in two, too.
+        return list(names)
+    return [name for name in names if name in text]
+
+
 def _places_of_rows(tables: Sequence[pa.Table], filter: pds.Expression | RowFilter) -> list[_Array]:
     """Return, for each table, the places of its rows that pass a filter."""
     if not tables:
         return []
-    asked = filter.columns if isinstance(filter, RowFilter) else str(filter)
-    names = [name for name in tables[0].column_names if name in asked]
+    if isinstance(filter, RowFilter):
+        names = [name for name in tables[0].column_names if name in filter.columns]
+    else:
+        names = _columns_asked(filter, tables[0].column_names)
     rows = pa.concat_tables([table.select(names or table.column_names[:1]) for table in tables])
     if isinstance(filter, RowFilter):
         mask = filter.matches(rows)
