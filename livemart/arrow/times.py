@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import one_array
-from livemart.epoch import EPOCH, epoch_micros, epoch_moment
+from livemart.epoch import EPOCH, epoch_micros
 
 # In microseconds. No stored time lies farther from 1970 than EVER.
 DAY = 86_400_000_000
@@ -34,12 +34,6 @@ def micros(value: object) -> int | None:
     if isinstance(value, date):
         return (value - EPOCH.date()).days * DAY
     return None
-
-
-def instant(value: int) -> datetime:
-    """Return the instant of microseconds since 1970, kept within the years 1 to 9999."""
-    bounded = max(-62_135_596_800_000_000, min(value, 253_402_300_799_999_999))
-    return epoch_moment(bounded)
 
 
 def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

@@ -6,7 +6,7 @@ were asked for; what is exact is decided in SQL.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
-from livemart.arrow.times import instant
+from livemart.arrow.times import DAY, is_time
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.spark_sql import literal, quoted
 
@@ -164,21 +164,16 @@ def time_condition(
     name: str, kind: pa.DataType, low: int, high: int, *, has_null: bool
 ) -> Condition | None:
     """Return the condition that a time lies between two instants (microseconds since 1970, UTC)."""
-    low_scalar, high_scalar = _instant(low, kind), _instant(high, kind)
-    if low_scalar is None or high_scalar is None:
+    if not is_time(kind):
         return None
-    return IsBetween(name, low_scalar, high_scalar, has_null)
+    return IsBetween(name, _instant(low, kind), _instant(high, kind), has_null)
 
 
-def _instant(value: int, kind: pa.DataType) -> pa.Scalar | None:
-    moment = instant(value)
-    if pa.types.is_timestamp(kind):
-        if kind.tz is None:
-            moment = moment.replace(tzinfo=None)
-        return pa.scalar(moment, kind)
-    if pa.types.is_date(kind):
-        return pa.scalar(moment.date(), kind)
-    return None
+def _instant(value: int, kind: pa.DataType) -> pa.Scalar:
+    # By way of numbers: not every stored time is in the years that Python knows.
+    if pa.types.is_date32(kind):
+        return pa.scalar(value // DAY, pa.int32()).cast(kind)
+    return pa.scalar(value, pa.int64()).cast(kind)
 
 
 def _as_range(condition: Condition) -> Condition:
@@ -225,9 +220,19 @@ def _expression(condition: Condition) -> pds.Expression:
 def _sql(condition: Condition) -> str:
     name = quoted(condition.column)
     if isinstance(condition, IsIn):
-        values: Sequence[object] = condition.values.to_pylist()
-        test = f"{name} in ({', '.join(map(literal, values))})" if values else "false"
+        values = [text for value in condition.values if (text := _literal(value)) is not None]
+        test = f"{name} in ({', '.join(values)})" if values else "false"
+        if len(values) < len(condition.values):
+            test = "true"
     else:
-        low, high = literal(condition.low.as_py()), literal(condition.high.as_py())
-        test = f"{name} between {low} and {high}"
+        bounds = ((">=", _literal(condition.low)), ("<=", _literal(condition.high)))
+        tests = [f"{name} {operator} {bound}" for operator, bound in bounds if bound is not None]
+        test = " and ".join(tests) or "true"
     return f"({test} or {name} is null)" if condition.has_null else test
+
+
+def _literal(value: pa.Scalar) -> str | None:
+    """Return a value as SQL; None for a time outside of the years that Python knows."""
+    with suppress(OverflowError, ValueError):
+        return literal(value.as_py())
+    return None

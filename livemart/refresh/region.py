@@ -7,7 +7,6 @@ signed change or running totals do not hold in a batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
 from itertools import combinations
 
 import pyarrow as pa
@@ -16,10 +15,9 @@ from pyspark.errors import AnalysisException
 
 from livemart.arrow.bags import difference, with_both_zeros
 from livemart.arrow.time_zone import TimeZone
-from livemart.arrow.times import DAY, EVER, instant, micros
+from livemart.arrow.times import DAY, EVER, micros
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.delta.partitions import BLANKS, is_blank
-from livemart.epoch import EPOCH
 from livemart.limits import FEW_INPUT_ROWS, MOST_INTERVALS_OF_A_KEY, MOST_REGION_KEYS
 from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.key_query import KeyQuery, RowsOf
@@ -40,8 +38,6 @@ from livemart.refresh.touched_rows import rows_in_windows, touched_rows
 from livemart.refresh.views import Statement
 from livemart.spark.differences import counted_difference, is_about_distinct, typed_columns
 from livemart.spark_sql import quoted
-
-_FIRST_DAY, _LAST_DAY = ((day - EPOCH.date()).days for day in (date.min, date.max))
 
 
 def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
@@ -393,11 +389,9 @@ def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
         if pa.types.is_date(kind):
             # The first date that does not begin before an instant, and the last one.
             days = [-(-value // DAY) if name == "low" else value // DAY for value in values]
-            clamped = [min(max(day, _FIRST_DAY), _LAST_DAY) for day in days]
-            bounds = pa.array(clamped, pa.int32()).cast(pa.date32())
+            bounds = pa.array(days, pa.int32()).cast(pa.date32())
         else:
-            moments = pa.array(list(map(instant, values)), pa.timestamp("us", tz="UTC"))
-            bounds = moments if kind.tz is not None else moments.cast(pa.timestamp("us"))
+            bounds = pa.array(values, pa.int64()).cast(pa.timestamp("us", tz=kind.tz and "UTC"))
         place = affected.column_names.index(name)
         affected = affected.set_column(place, name, bounds)
     return affected

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from livemart.arrow.bags import is_member, one_array, row_codes
 from livemart.arrow.time_zone import TimeZone
-from livemart.arrow.times import DAY, is_time, micros, micros_of
+from livemart.arrow.times import DAY, is_time, micros_of
 from livemart.arrow.types import compares_exactly
 from livemart.delta.row_filter import (
     EVERY_ROW,
@@ -102,10 +102,10 @@ def _near(field: pa.Field, margin: int, keys: pa.ChunkedArray, zone: TimeZone) -
     """Return the condition that a column is as close to one of the keys as `margin`."""
     if margin == 0 and (field.type == keys.type or not is_time(field.type)):
         return values_condition(field.name, field.type, keys)
-    bounds = pc.min_max(keys)
-    low, high = micros(bounds["min"].as_py()), micros(bounds["max"].as_py())
-    if low is None or high is None:
+    if not is_time(keys.type) or keys.null_count == len(keys):
         return None
+    moments, is_null = micros_of(keys)
+    low, high = int(moments[~is_null].min()), int(moments[~is_null].max())
     # A date stands for all of its day.
     margin = zone.reach(
         max(margin, DAY if pa.types.is_date(keys.type) else 0), field.type, keys.type

@@ -6,8 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from livemart.arrow.times import DAY, EVER
 from livemart.delta.row_filter import (
     EVERY_ROW,
     NO_ROW,
@@ -16,6 +18,7 @@ from livemart.delta.row_filter import (
     time_condition,
     values_condition,
 )
+from tests.disagreeing_values import BEYOND_PYTHON, KINDS
 
 
 def passing(name: str, column: pa.Array, found: pa.Array) -> list[Any] | None:
@@ -123,3 +126,23 @@ def test_a_filter_names_the_columns_that_it_looks_at() -> None:
     rows = pa.table({"k": ["a"], "n": [1]})
 
     assert equal_in(rows.schema, rows).or_else(EVERY_ROW).columns == {"k", "n"}
+
+
+@pytest.mark.parametrize("name", BEYOND_PYTHON)
+def test_times_that_python_has_no_value_for_pass(name: str) -> None:
+    """Spark and Arrow hold the years 0 and 10000, dates and timestamps up to 294247."""
+    kind = KINDS[name].arrow
+    stored = pa.int32() if name == "day" else pa.int64()
+    far = pa.array([*BEYOND_PYTHON[name], None], stored).cast(kind)
+    table = pa.table({"t": pa.concat_arrays([far, pa.array([0], stored).cast(kind)])})
+    ever = time_condition("t", kind, -EVER, EVER, has_null=False)
+    later = time_condition("t", kind, DAY, EVER, has_null=False)
+    found = values_condition("t", kind, far)
+    assert ever is not None and later is not None and found is not None
+
+    for condition, count in ((ever, 4), (later, 2), (found, 4)):
+        passing = RowFilter(((condition,),))
+        assert table.filter(passing.expression()).num_rows == count
+        assert pc.sum(passing.matches(table)).as_py() == count
+    assert RowFilter(((ever,), (found,))).sql() == "(true) or ((true or `t` is null))"
+    assert RowFilter(((later,),)).sql().startswith("(`t` >= ")
