@@ -28,6 +28,7 @@ from livemart.land.sources.delivery import Delivery, DeliveryProblem
 from livemart.land.sources.lost_records import GONE, LostRecords, lost_error, lost_records
 from livemart.land.sources.record_log import (
     BoundedRecordLog,
+    CompactedRecordLog,
     DatedRecordLog,
     LastingRecordLog,
     Reached,
@@ -218,6 +219,9 @@ class LogDeliveries:
         self, after: Mapping[str, int], before: Mapping[str, str], starts: Mapping[str, int]
     ) -> tuple[dict[str, str], list[LostRecords]]:
         """Return the identities of partitions, and what was lost of those that were read."""
+        if isinstance(log := self._log, CompactedRecordLog):
+            is_compacted = self._asked("how it drops records", log.is_compacted)
+            starts = dict.fromkeys(starts, 0) if is_compacted else starts
         if not isinstance(self._log, LastingRecordLog):
             return {}, list(lost_records(after, starts, {}))
         log = self._log

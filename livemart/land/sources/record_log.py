@@ -87,6 +87,15 @@ class LastingRecordLog(RecordLog, Protocol):
 
 
 @runtime_checkable
+class CompactedRecordLog(RecordLog, Protocol):
+    """A record log of which records may go, from its start as well, that newer ones replace."""
+
+    def is_compacted(self) -> bool:
+        """Return whether records that are not there any more are no loss."""
+        ...
+
+
+@runtime_checkable
 class SteadyRecordLog(RecordLog, Protocol):
     """A record log that need not ask the same again for each question; no kind need be one."""
 

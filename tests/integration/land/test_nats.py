@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.extended
 
 _NAMES = (f"S{number}" for number in count())
+# What a bucket keeps of eight messages, two at each of two looks.
+_LEFT = ((2, "a"), (4, "b"), (6, "a"), (8, "b"))
 # Lands one micro-batch in a process of its own, which a failpoint may kill.
 _LAND = """
 import sys
@@ -109,6 +111,25 @@ def test_messages_land_once_though_landing_is_killed(
         for name in ("order_events", "orders")
         for number in (3, 4)
     ]
+
+
+def test_a_key_value_bucket_lands_though_all_its_keys_were_written_again(
+    nats_server: Nats, tmp_path: Path
+) -> None:
+    # nats-server 2.15: the first sequence rises with the oldest message that no newer one replaced.
+    name = next(_NAMES)
+    nats_server.make_stream(name, max_msgs_per_subject=1)
+    shop = shop_of(tmp_path, nats_server.address, name)
+    for number, minutes in enumerate((0, 5)):
+        for key in ("a", "b"):
+            for version in range(2):
+                record = order(key, minutes + version)
+                nats_server.publish(f"{name}.{key}", lines([record]))
+        shop.land(number)
+
+    assert origins(shop) == [(f"{name}@{number}", key) for number, key in _LEFT]
+    assert [key for (key,) in shop.rows("orders", "order_id")] == ["a", "b"]
+    assert shop.rows("_dead_letters", "origin") == []
 
 
 def test_workers_land_what_the_driver_lands(

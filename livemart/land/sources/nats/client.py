@@ -35,12 +35,14 @@ _TOO_LARGE = ("409", "Message Size Exceeds MaxBytes")
 class StreamBounds:
     """What a stream holds: its oldest sequence, and the one behind its newest.
 
-    `created_at`: when it was made, as the server writes it.
+    `created_at`: when it was made, as the server writes it. `is_compacted`: messages go only
+    because newer ones replace them.
     """
 
     start: int
     end: int
     created_at: str
+    is_compacted: bool = False
 
 
 class _Pull(NamedTuple):
@@ -92,7 +94,12 @@ class NatsClient:
             )
         created_at = info.created.isoformat() if info.created else ""
         # The first message has sequence 1; a stream that never had one says 0.
-        return StreamBounds(max(info.state.first_seq, 1), info.state.last_seq + 1, created_at)
+        return StreamBounds(
+            max(info.state.first_seq, 1),
+            info.state.last_seq + 1,
+            created_at,
+            is_compacted(info.config),
+        )
 
     async def _time_of(self, start: int) -> datetime | None:
         async with self._connection.open() as (_, stream):
@@ -179,6 +186,20 @@ class NatsClient:
             raise NatsUnreadableError(
                 f"message {first.seq} was not handed out: a replica of the stream lags behind"
             )
+
+
+def is_compacted(config: api.StreamConfig) -> bool:
+    """Return whether a stream drops messages that newer ones replace, and no others.
+
+    As a key-value bucket does, by a limit for each subject, or by roll-ups. With a limit of age,
+    count or size beside, nobody can tell what was replaced from what was dropped.
+    """
+    keeps_old = config.discard == api.DiscardPolicy.NEW
+    is_full_at = not keeps_old and ((config.max_msgs or 0) > 0 or (config.max_bytes or 0) > 0)
+    is_replaced = (config.max_msgs_per_subject or 0) > 0 and not (
+        keeps_old and config.discard_new_per_subject
+    )
+    return (is_replaced or bool(config.allow_rollup_hdrs)) and not (is_full_at or config.max_age)
 
 
 async def _next(batches: AsyncGenerator[list[Message], None]) -> list[Message] | None:

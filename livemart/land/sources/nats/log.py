@@ -91,6 +91,10 @@ class NatsLog:
         """Return whether a partition is the stream."""
         return partition == self._partition
 
+    def is_compacted(self) -> bool:
+        """Return whether messages go only because newer ones of their subject replace them."""
+        return self._bounds().is_compacted
+
     def absent(self) -> Collection[str]:
         """Return nothing: without the stream no question about it is answered."""
         return ()
