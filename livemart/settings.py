@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -62,6 +62,15 @@ def _read_mapping(value: object) -> object:
     return loaded or {}
 
 
+def _check_warehouse(path: Path) -> Path:
+    """deltalake 1.6 makes another URL of a path with such signs: of another folder, or of none."""
+    if sign := _UNREAD_IN_URLS.search(str(path)):
+        raise ValueError(
+            f"take a folder without {sign[0]!r} in its path: deltalake reads that as another path"
+        )
+    return path
+
+
 def _read_words(value: object) -> object:
     return tuple(value.split()) if isinstance(value, str) else value
 
@@ -85,6 +94,9 @@ def _read_store(value: object) -> object:
 _STORE = re.compile(r"sqlite:///.+|postgresql(\+psycopg)?://.+")
 _SQLITE = "sqlite:///"
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
+
+# What is decoded however it is spelled, what may not stand in a host, and what is no text.
+_UNREAD_IN_URLS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\\x00-\x1f\x7f\ud800-\udfff]")
 
 Interval = Annotated[timedelta, BeforeValidator(_read_interval)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_words)]
@@ -139,7 +151,7 @@ class Settings(BaseSettings):
     project_dir: Path = Path(".")
     profiles_dir: Path | None = None
     target_path: Path | None = None
-    warehouse: Path = Path("warehouse")
+    warehouse: Annotated[Path, AfterValidator(_check_warehouse)] = Path("warehouse")
     landing: Path = Path("landing")
     jars: Path | None = None
     target: str | None = None
@@ -338,7 +350,9 @@ def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigErr
             hint=f"use one of {', '.join(words)}",
         )
     reason = str(detail["msg"]).removeprefix("Value error, ")
-    message = _PASSWORD.sub(r"\1:***@", f"{where}: found {detail['input']!r}")
+    value = detail["input"]
+    value = str(value) if isinstance(value, Path) else value
+    message = _PASSWORD.sub(r"\1:***@", f"{where}: found {value!r}")
     expected = str(detail.get("ctx", {}).get("expected", ""))
     close = nearest(
         str(detail["input"]), expected.replace("'", "").replace(" or ", ", ").split(", ")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from livemart.delta.tags import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigErrors
 from livemart.settings import load_settings
 
@@ -41,6 +44,31 @@ def test_defaults_lie_below_the_working_folder(tmp_path: Path) -> None:
     found = load_settings({}, environ={}, directory=tmp_path)
 
     assert (found.warehouse, found.landing) == (tmp_path / "warehouse", tmp_path / "landing")
+
+
+@pytest.mark.parametrize("name", ["a%2Fb", "[eu]", "a^b", "a|b", "a\\b", "a\nb", "\udcff"])
+def test_a_warehouse_whose_path_deltalake_reads_otherwise_is_refused(
+    name: str, tmp_path: Path
+) -> None:
+    # deltalake 1.6.6 decodes %2F twice, so that `%252F` is a slash as well, and panics at a
+    # bracket, spelled %5B or not: no spelling of such a path is read as it is.
+    with pytest.raises(ConfigErrors, match=r"--warehouse: found .*\n.*take a folder without"):
+        load_settings({"warehouse": name}, environ={}, directory=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a b", "a#b?c&d", "a%", "100%zz", "a+b:c", "größe 日本", "{a*}'"])
+def test_a_warehouse_may_have_signs_that_deltalake_reads_as_they_are(
+    name: str, tmp_path: Path
+) -> None:
+    settings = load_settings({"warehouse": name}, environ={}, directory=tmp_path)
+    warehouse = Warehouse(settings.warehouse)
+    rows = pa.table({"n": [1, 2]})
+
+    warehouse.create("mart.numbers", rows.schema)
+    warehouse.overwrite("mart.numbers", rows, Tag("app", 1))
+
+    assert warehouse.read("mart.numbers").num_rows == 2
+    assert (tmp_path / name / "mart" / "numbers" / "_delta_log").is_dir()
 
 
 def test_an_instant_without_a_zone_is_utc(tmp_path: Path) -> None:
