@@ -18,6 +18,7 @@ from livemart.land.records.debezium.change_record import ChangeRecords
 from livemart.land.records.exact_values import MalformedError, parse_json
 from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import Chunk, Group
+from livemart.land.records.misread import misread_json
 from livemart.land.records.one_by_one import read_one_by_one
 
 
@@ -41,9 +42,14 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     """Return a JSON object with numbers as they are written.
 
     Raises:
-        MalformedError: as `parse_json`, or not an object.
+        MalformedError: as `parse_json`, or not an object; it says what else the content looks like.
     """
-    value = parse_json(raw)
+    try:
+        value = parse_json(raw)
+    except MalformedError as error:
+        if looks := misread_json(raw):
+            raise MalformedError(f"{looks} ({error})") from error
+        raise
     if type(value) is not dict:
         raise MalformedError("not a JSON object")
     return value

@@ -7,6 +7,7 @@ its own keys, sequence and bounds of event time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -29,6 +30,8 @@ from livemart.project.landing_columns import ORIGIN, RESCUED
 MAX_RECORD_BYTES = 1 << 20
 KEPT_RECORD_BYTES = 8 << 10
 _KEPT_DETAIL_CHARACTERS = 1_000
+# Behind the minutes of a time that names no zone.
+_REST_WITHOUT_ZONE = r"(?::[0-9]{2}(?:[.,][0-9]+)?)?(?![0-9:.,])(?!\s?[Zz+-])"
 RECORD = "_record"
 SIZE = "_record_bytes"
 
@@ -226,6 +229,8 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
     # Of some formats a record is written only for this.
     raws = [chunk.record(position) if keeps else None for position, keeps in enumerate(is_kept)]
     records = [None if raw is None else kept_text(raw) for raw in raws]
+    for number, rules in enumerate(group.rules):
+        verdicts[number] = _told_zone(rules, rows, verdicts[number], records)
     sizes = [None if raw is None else len(raw) for raw in raws]
     arrays: list[Any] = [_array(rows, name) for name in group.schema.names]
     arrays += [
@@ -298,6 +303,30 @@ def _verdict(asked: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
             detail = f"{name} is more than {rules.horizon} before {arrived_at.isoformat()}"
             refuse(pc.less(times, bound), LetterReason.TOO_LATE, detail)
     return codes, details
+
+
+def _told_zone(
+    asked: Rules,
+    rows: pa.Table,
+    verdict: tuple[pa.Array, pa.Array],
+    records: Sequence[str | None],
+) -> tuple[pa.Array, pa.Array]:
+    """Say of future event times which are written without a zone: local ones often are."""
+    codes, details = verdict
+    positions = pc.indices_nonzero(
+        pc.fill_null(pc.equal(codes, LetterReason.FUTURE_EVENT_TIME), False)
+    ).to_pylist()
+    if not positions or asked.event_time is None:
+        return verdict
+    times = _instants(_array(rows, asked.event_time))
+    texts = details.to_pylist()
+    for position in positions:
+        name = f'"{re.escape(asked.event_time)}"\\s*:\\s*"'
+        record, moment = records[position] or "", times[position].as_py()
+        written = f"{moment:%Y-%m-%d}[T ]{moment:%H:%M}{_REST_WITHOUT_ZONE}"
+        if re.search(name + written if record.startswith("{") else written, record):
+            texts[position] += "; no zone in the value, taken as UTC"
+    return codes, pa.array(texts, pa.string())
 
 
 def _fields_found(rescued: pa.Array) -> pa.Array:

@@ -24,6 +24,8 @@ _MAGICS = {
 }
 MAGIC_BYTES = 10
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# As far as this the beginning of a file may be blank.
+_HEAD_BYTES = 4 << 10
 # Of a line that blocks do not end this much is kept: twice what a record may have.
 _KEPT_BYTES = 2 << 20
 
@@ -71,6 +73,11 @@ def read_blocks(
         while block := file.read(size if left is None else min(size, left)):
             left = None if left is None else left - len(block)
             yield block, None
+
+
+def read_head(path: Path) -> bytes:
+    """Return the beginning of the content, at most 4 KiB; nothing of an empty file."""
+    return next(read_blocks(path, 0, None, _HEAD_BYTES), (b"", None))[0]
 
 
 def compression_of(head: bytes) -> str | None:

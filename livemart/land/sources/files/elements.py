@@ -11,19 +11,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from livemart.land.records.runs import Lines
-from livemart.land.sources.files.blocks import BYTE_ORDER_MARK, Unended, read_blocks
+from livemart.land.sources.files.blocks import BYTE_ORDER_MARK, Unended, read_blocks, read_head
 from livemart.land.sources.files.lines import READ_BYTES
 
-# As far as this the beginning of a file may be blank.
-_HEAD_BYTES = 4 << 10
 # An escaped character of a string is none of the others.
 _MARK = re.compile(rb'\\.|[][{},"\n]', re.DOTALL)
 
 
 def is_array(path: Path) -> bool:
     """Return whether the content of a file begins with `[`, also that of a compressed one."""
-    head = next(read_blocks(path, 0, None, _HEAD_BYTES), (b"", None))[0]
-    return head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"["
+    return read_head(path).removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"["
 
 
 def read_elements(path: Path, run_bytes: int = READ_BYTES) -> Iterator[Lines]:

@@ -12,14 +12,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from livemart.land.records.judge import Group, judge
+from livemart.land.records.judge import Group, judge, malformed
+from livemart.land.records.misread import misread_file
 from livemart.land.records.origin import Place
 from livemart.land.records.parse import RECORD_FORMATS, FileFormat, LineFormat, parse_runs
-from livemart.land.records.runs import WHOLE, Lines, Span
+from livemart.land.records.runs import WHOLE, CutLine, Lines, Span
+from livemart.land.sources.files.blocks import read_head
 from livemart.land.sources.files.elements import is_array, read_elements
 from livemart.land.sources.files.lines import read_lines, split_file
 
 _SPAN_BYTES = 24 << 20
+# Of a file that holds no records a dead letter shows so much.
+_SHOWN_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,12 @@ class FilePart:
         """Yield its records as tables of `group.judged`: good and refused ones."""
         place, record_format = Place(self.name), RECORD_FORMATS[group.record_rules.format]
         if isinstance(record_format, LineFormat):
+            head = read_head(self.path)
+            if misread := misread_file(head):
+                if self.span.start == 0:
+                    record = CutLine.of(head[:_SHOWN_BYTES], self.path.stat().st_size)
+                    yield judge(group, place, malformed(group, [(1, record)], misread))
+                return
             yield from parse_runs(group, place, self._runs(record_format))
             return
         for chunk in record_format.read(group, self.path, self.span):

@@ -1,0 +1,74 @@
+"""Recognizes what was delivered in the place of records, and says what to do with it.
+
+Used for files that begin as another format does, and for contents that are no JSON object: what
+the parser says of them names a character, and not the mistake.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+_ONE_A_LINE = "write one object a line (`jq -c .` does), or all as one array"
+_FILES = {
+    b"PK\x03\x04": "a zip archive (an .xlsx is one): deliver what is in it, a sheet as CSV",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive: deliver what is in it",
+    b"\xd0\xcf\x11\xe0\xa1\xb1": "a file of Office, as old .xls are: save it as CSV",
+    b"\xfd7zXZ\0": "compressed by xz: use gzip, zstd or bzip2, or nothing",
+    b"PAR1\x15": "a Parquet file: write `format: parquet` for its source, or correct the `path`",
+    b"Obj\x01": "an Avro file: write `format: avro` for its source, or correct the `path`",
+    b"\xff\xfe": "UTF-16: write it as UTF-8 (`iconv -f UTF-16 -t UTF-8`)",
+    b"\xfe\xff": "UTF-16: write it as UTF-8 (`iconv -f UTF-16 -t UTF-8`)",
+}
+_TAR, _TAR_AT = b"ustar", 257
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_FIELD = re.compile(rb'"(?:[^"\\]|\\.)*"\s*:')
+_BRACKETS = re.compile(rb"[\[{]|[\]}],?")
+_COMMA = re.compile(rb",(\s*[}\]])")
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
+
+
+def misread_file(head: bytes) -> str | None:
+    """Return what a file is that cannot be lines, by its first 300 bytes; None if it may be.
+
+    >>> misread_file(b"Obj\\x01...")
+    'the file is an Avro file: write `format: avro` for its source, or correct the `path`'
+    """
+    if head[_TAR_AT:].startswith(_TAR):
+        return "the file is a tar archive: deliver what is in it"
+    kind = next((it for magic, it in _FILES.items() if head.startswith(magic)), None)
+    return None if kind is None else f"the file is {kind}"
+
+
+def misread_json(raw: bytes) -> str | None:
+    """Return what a content is that is no JSON object, None if it looks like none of these.
+
+    >>> misread_json(b'{"id": 1}, {"id": 2}')
+    'several objects in one: write one object a line (`jq -c .` does), or all as one array'
+    """
+    content = raw.strip()
+    if content.startswith(_BYTE_ORDER_MARK):
+        return "a byte order mark: deliver files apart that were joined to one"
+    if content.startswith(b"<"):
+        return "XML or HTML: convert it to JSON, or correct what is delivered"
+    if _BRACKETS.fullmatch(content) or _FIELD.match(content):
+        return f"a part of an object that is spread over lines: {_ONE_A_LINE}"
+    rest = _behind_object(content)
+    if rest == b",":
+        return f"a comma behind the object: {_ONE_A_LINE}"
+    if rest is not None and rest.lstrip(b", \t\r\n").startswith(b"{"):
+        return f"several objects in one: {_ONE_A_LINE}"
+    if rest is None and _behind_object(_COMMA.sub(rb"\1", content)) == b"":
+        return "a comma before a closing bracket: JSON has none there"
+    return None
+
+
+def _behind_object(content: bytes) -> bytes | None:
+    """Return what stands behind the object that a content begins with, None if it begins so not."""
+    if not content.startswith(b"{"):
+        return None
+    try:
+        text = content.decode()
+        return text[_DECODER.raw_decode(text)[1] :].strip().encode()
+    except (ValueError, RecursionError):
+        return None
