@@ -8,30 +8,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.land.records.times import day_text, time_text, timestamp_text
+from livemart.land.records.calendars import Calendar
+from livemart.land.records.times import time_text
 from livemart.land.records.typed_records import as_in_json
-from livemart.land.records.untyped_values import Number, RepeatedKeys, Unreadable, compact
+from livemart.land.records.untyped_values import Number, RepeatedKeys, compact
 
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class Calendar:
-    """From which value on a file's dates (days) and timestamps (microseconds) mean what they say.
-
-    Both since 1970; None if all of them do. `name`: the calendar of those before.
-    """
-
-    first_day: int | None = None
-    first_micros: int | None = None
-    name: str = ""
 
 
 def record_values(batch: pa.RecordBatch, calendar: Calendar) -> list[dict[str, Any]]:
@@ -68,9 +56,9 @@ def _writer(kind: pa.DataType, calendar: Calendar) -> Callable[[int], Any] | Non
     """Return what writes a value that is a count of some unit; None for other types."""
     types = pa.types
     if types.is_date32(kind):
-        return lambda days: _told(days, calendar.first_day, calendar, day_text(days))
+        return calendar.day
     if types.is_date64(kind):
-        return lambda millis: day_text(millis // 86_400_000)
+        return lambda millis: calendar.day(millis // 86_400_000)
     if not types.is_temporal(kind) or types.is_interval(kind):
         return None
     unit = _NANOSECONDS[kind.unit]
@@ -80,18 +68,7 @@ def _writer(kind: pa.DataType, calendar: Calendar) -> Callable[[int], Any] | Non
         # Parquet holds no such type: to other readers it is this number.
         return Number
     zone = "" if kind.tz is None else "+00:00"
-
-    def write(count: int) -> Any:
-        text = timestamp_text(count * unit) + zone
-        return _told(count * unit // 1_000, calendar.first_micros, calendar, text)
-
-    return write
-
-
-def _told(value: int, first: int | None, calendar: Calendar, text: str) -> Any:
-    if first is None or value >= first:
-        return text
-    return Unreadable(f"{text} is of {calendar.name}: other days than those of ISO 8601")
+    return lambda count: calendar.moment(count * unit, zone)
 
 
 def _texts(column: pa.Array) -> list[Any]:

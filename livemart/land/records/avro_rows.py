@@ -6,15 +6,31 @@ by the declared types, as for every format.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
+from livemart.land.records.avro_values import with_own_types
+from livemart.land.records.calendars import calendar_of
 from livemart.land.records.judge import Chunk, Group, malformed
 from livemart.land.records.runs import Span
 from livemart.land.records.typed_records import read_typed_records
 from livemart.project.record_logs.avro_types import parse_schemas
 
 _RUN_RECORDS = 8_192
+_MAGIC = b"Obj\x01"
+_SCHEMA = "avro.schema"
+# As the specification of Avro has it.
+_HEADER = {
+    "type": "record",
+    "name": "org.apache.avro.file.Header",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": len(_MAGIC)}},
+        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+        {"name": "sync", "type": {"type": "fixed", "name": "Sync", "size": 16}},
+    ],
+}
 
 
 def read_avro(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
@@ -33,9 +49,9 @@ def read_avro(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
     problem: str | None = None
     with path.open("rb") as file:
         try:
-            records = fastavro.reader(file)
-            parse_schemas([records.metadata["avro.schema"]], are_items=True)
-            for record in records:
+            content: Any = _with_own_types(file)
+            # What is no UTF-8 is refused later, by its place.
+            for record in fastavro.reader(content, handle_unicode_errors="surrogateescape"):
                 if not isinstance(record, dict):
                     raise ValueError("its records have no fields")
                 number += 1
@@ -50,3 +66,38 @@ def read_avro(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
         yield read_typed_records(group, run)
     if problem is not None:
         yield malformed(group, [(number + 1, b"")], problem)
+
+
+class _Content:
+    """A file with another header than its own."""
+
+    def __init__(self, header: bytes, rest: BinaryIO) -> None:
+        self._header = io.BytesIO(header)
+        self._rest = rest
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes, fewer at the end."""
+        begin = self._header.read(size)
+        return begin if len(begin) == size else begin + self._rest.read(size - len(begin))
+
+
+def _with_own_types(file: BinaryIO) -> _Content:
+    """Return a file in whose schema logical types have our names.
+
+    Raises:
+        ValueError: its header is that of no such file, or its schema sets no end to a record.
+        Exception: whatever a wrong header leads fastavro to.
+    """
+    import fastavro
+
+    header: Any = fastavro.schemaless_reader(file, _HEADER, None)
+    meta = header["meta"]
+    if header["magic"] != _MAGIC:
+        raise ValueError("it does not begin as a file of Avro does")
+    notes = {name: text.decode(errors="replace") for name, text in meta.items()}
+    schema = with_own_types(notes[_SCHEMA], calendar_of(notes))
+    parse_schemas([schema], are_items=True)
+    meta[_SCHEMA] = schema.encode()
+    written = io.BytesIO()
+    fastavro.schemaless_writer(written, _HEADER, header)
+    return _Content(written.getvalue(), file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -21,7 +22,7 @@ _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _MAX_DIGITS = 400
 # Digits for which Delta widens a bigint to a decimal.
 _LONGEST_BIGINT = 20
-_MAX_FLOAT = 3.4028234663852886e38
+_FLOAT = struct.Struct("<f")
 _EXACT = Context(prec=2 * _MAX_DIGITS)
 
 
@@ -110,8 +111,10 @@ def double(value: Any, path: str, rescued: Rescued) -> float:
 
 
 def single(value: Any, path: str, rescued: Rescued) -> float:
-    """Convert to a double within the range of a float."""
+    """Convert to a double that is a finite float when it is rounded to one."""
     number = double(value, path, rescued)
-    if abs(number) > _MAX_FLOAT:
-        raise misfit(path, value, "float", "double")
+    try:
+        _FLOAT.pack(number)
+    except OverflowError:
+        raise misfit(path, value, "float", "double") from None
     return number

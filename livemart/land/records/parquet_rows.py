@@ -6,9 +6,8 @@ is read record by record, exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from livemart.epoch import EPOCH, epoch_micros
-from livemart.land.records.arrow_values import Calendar, record_values
+from livemart.land.records.arrow_values import record_values
+from livemart.land.records.calendars import Calendar, calendar_of
 from livemart.land.records.columns import UnlikeError, check_range
 from livemart.land.records.judge import Chunk, Group, malformed, unrescued
 from livemart.land.records.runs import Span
@@ -28,13 +27,6 @@ _RUN_RECORDS = 8_192
 # Row groups of about so many rows together are one part.
 _PART_ROWS = 500_000
 _MICROS_OF_A_DAY = 86_400_000_000
-_OLD_MARKS = ("legacyDateTime", "legacyINT96")
-# Since then both calendars have the same days, and zones of time the offsets that they have today.
-_SPARK_2 = Calendar(
-    (date(1582, 10, 15) - EPOCH.date()).days,
-    epoch_micros(datetime(1900, 1, 1, tzinfo=UTC)),
-    "the calendar of Spark 2",
-)
 
 
 def parquet_spans(path: Path) -> list[Span]:
@@ -107,20 +99,12 @@ class _Form:
 
 def _form(file: pq.ParquetFile) -> _Form:
     footer = file.metadata.metadata or {}
+    notes = {
+        name.decode(errors="replace"): it.decode(errors="replace") for name, it in footer.items()
+    }
     columns = (file.schema.column(number) for number in range(file.metadata.num_columns))
     intervals = {it.path for it in columns if it.converted_type == "INTERVAL"}
-    return _Form(_SPARK_2 if _is_of_spark_2(footer) else Calendar(), frozenset(intervals))
-
-
-def _is_of_spark_2(footer: Mapping[bytes, bytes]) -> bool:
-    """Return whether days before 1582 are those of the calendar that Spark had up to 2.4.
-
-    Later versions say by which they wrote a file; of INT96 3.0 still had the old one.
-    """
-    version = footer.get(b"org.apache.spark.version")
-    if version is None:
-        return b"org.apache.spark.sql.parquet.row.metadata" in footer
-    return version < b"3.1" or any(f"org.apache.spark.{it}".encode() in footer for it in _OLD_MARKS)
+    return _Form(calendar_of(notes), frozenset(intervals))
 
 
 def _chunk(group: Group, batch: pa.RecordBatch, first: int, form: _Form) -> Chunk:

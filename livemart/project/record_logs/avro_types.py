@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import MAX_PREC, Context, Decimal
-from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -18,9 +16,6 @@ from livemart.limits import MAX_NESTING
 
 # Values that take no bytes, as null does and a record of such: so many a record may hold.
 _MOST_EMPTY = 1_000
-# A column has at most 38 digits; the time to read more grows with the square of their number.
-_MOST_DECIMAL_BYTES = 1_024
-_MOST_SCALE = 1_024
 _SHOWN = 100
 # By these fastavro takes a schema for one that it has parsed, and looks at nothing in it.
 _HINTS = ("__fastavro_parsed", "__named_schemas")
@@ -50,9 +45,8 @@ def parse_schemas(texts: Sequence[str], *, expand: bool = False, are_items: bool
     """
     import fastavro
 
-    _read_decimals_exactly()
     raw = [json.loads(text) for text in texts]
-    for content in _objects(raw):
+    for content in objects_in(raw):
         for hint in _HINTS:
             content.pop(hint, None)
     table: dict[str, Any] = {}
@@ -73,26 +67,7 @@ def parse_schemas(texts: Sequence[str], *, expand: bool = False, are_items: bool
     return [fastavro.parse_schema(schema, table, expand=True) for schema in raw][-1]
 
 
-@cache
-def _read_decimals_exactly() -> None:
-    """Let fastavro read decimals as they are, once for this process.
-
-    Its own reader rounds what has more digits than the schema says, and takes any length.
-    """
-    from fastavro.read import LOGICAL_READERS
-
-    exact = Context(prec=MAX_PREC)
-
-    def read(data: Any, schema: Any, _: Any = None) -> Decimal:
-        scale = schema.get("scale") or 0
-        if len(data) > _MOST_DECIMAL_BYTES or scale > _MOST_SCALE:
-            raise ValueError(f"a decimal of {len(data)} bytes and scale {scale}")
-        return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, exact)
-
-    LOGICAL_READERS["bytes-decimal"] = LOGICAL_READERS["fixed-decimal"] = read
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
+def objects_in(value: Any) -> Iterator[dict[str, Any]]:
     """Yield the objects of a JSON value, at any depth."""
     waiting = [value]
     while waiting:

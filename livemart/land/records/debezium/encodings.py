@@ -9,11 +9,10 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from livemart.epoch import EPOCH, epoch_moment
+from livemart.land.records.times import day_text, timestamp_text
 from livemart.land.records.untyped_values import MisfitError, Number, misfit
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.spark_types import SparkType
@@ -195,18 +194,11 @@ def _count(value: Number, path: str, kind: SparkType) -> int:
 
 
 def _date(value: Number, path: str, kind: SparkType) -> str:
-    try:
-        return (EPOCH + timedelta(days=_count(value, path, kind))).date().isoformat()
-    except OverflowError:
-        raise misfit(path, value, kind) from None
+    return day_text(_count(value, path, kind))
 
 
 def _instant(value: Number, unit: int, path: str, kind: SparkType) -> str:
-    try:
-        micros = _count(value, path, kind) * unit // 1_000
-        return epoch_moment(micros).replace(tzinfo=None).isoformat()
-    except OverflowError:
-        raise misfit(path, value, kind) from None
+    return timestamp_text(_count(value, path, kind) * unit)
 
 
 def _time(value: Number, unit: int, path: str, kind: SparkType) -> str:

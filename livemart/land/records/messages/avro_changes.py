@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from livemart.land.records.debezium.change_record import ChangeRecords, opened_json
 from livemart.land.records.debezium.connect_schemas import connect_schema, without_logical_types
 from livemart.land.records.debezium.encodings import Schema
-from livemart.land.records.exact_values import MalformedError, NoRowError
+from livemart.land.records.exact_values import MalformedError, NoRowError, refuse_characters
 from livemart.land.records.judge import Chunk, Group
 from livemart.land.records.messages.avro_records import (
     decode_record,
@@ -51,7 +51,10 @@ def read_avro_changes(group: Group, messages: Sequence[tuple[int, bytes]]) -> Ch
     def fields(raw: bytes) -> dict[str, Any]:
         if raw == NO_CONTENT:
             raise NoRowError("a tombstone")
-        return changes.row(*_opened(raw, rules), lambda: _key(raw, rules))
+        row = changes.row(*_opened(raw, rules), lambda: _key(raw, rules))
+        # As those of JSON are refused before they are read.
+        refuse_characters(row)
+        return row
 
     chunk = read_one_by_one(group, messages, fields)
     # A letter is read by people.

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from livemart.land.records.avro_values import with_own_types
 from livemart.land.records.exact_values import MalformedError
 from livemart.land.records.messages.registry import (
     Definitions,
@@ -75,7 +76,10 @@ def decode_record(body: bytes, schema: Any) -> Mapping[str, Any]:
 
     file = io.BytesIO(body)
     try:
-        record: Any = fastavro.schemaless_reader(file, schema, None)
+        # What is no UTF-8 is refused later, by its place.
+        record: Any = fastavro.schemaless_reader(
+            file, schema, None, handle_unicode_errors="surrogateescape"
+        )
     except _REFUSALS as error:
         raise MalformedError(f"no record of its schema: {type(error).__name__}: {error}") from error
     if file.tell() != len(body):
@@ -86,7 +90,9 @@ def decode_record(body: bytes, schema: Any) -> Mapping[str, Any]:
 
 
 def parse_definitions(definitions: Definitions, *, expand: bool = False) -> Any:
-    """Return the schema that is meant, as fastavro reads by it; `expand` puts named types in place.
+    """Return the schema that is meant, by which records are read.
+
+    With `expand` no record is: named types are in their places, and logical types as they are told.
 
     Raises:
         MalformedError: it sets no end to a record.
@@ -102,7 +108,10 @@ def parse_definitions(definitions: Definitions, *, expand: bool = False) -> Any:
 def _parse(definitions: Definitions, expand: bool) -> Any:
     """Return a schema, or the error for one that is refused: no message of it is parsed again."""
     try:
-        return parse_schemas(definitions, expand=expand)
+        return parse_schemas(
+            definitions if expand else [with_own_types(text) for text in definitions],
+            expand=expand,
+        )
     except RefusedSchemaError as error:
         return error.with_traceback(None)
     # fastavro raises whatever a wrong schema leads to.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -123,28 +121,6 @@ def test_a_type_that_fastavro_would_take_for_another_is_refused(name: str) -> No
 
     with pytest.raises(RefusedSchemaError, match=f"the name {name}, which is a word of Avro"):
         parsed(schema)
-
-
-@pytest.mark.parametrize("kind", ["bytes", "fixed"])
-def test_a_decimal_is_read_as_it_is_and_not_rounded_to_its_precision(kind: str) -> None:
-    def read(size: int) -> Any:
-        plain = {"type": kind, "name": "d", "size": size}
-        file = io.BytesIO()
-        fastavro.schemaless_writer(file, plain, b"\xff\x7f" + b"\xff" * (size - 2))
-        decimal = {**plain, "logicalType": "decimal", "precision": 4, "scale": 2}
-        return fastavro.schemaless_reader(io.BytesIO(file.getvalue()), parsed(decimal), None)
-
-    assert read(3) == Decimal("-327.69")
-    assert read(16) == Decimal((1, tuple(map(int, str(2**119 + 1))), -2))
-    with pytest.raises(ValueError, match="a decimal of 1025 bytes"):
-        read(1_025)
-
-
-def test_a_decimal_of_any_scale_is_not_written_out() -> None:
-    wide = {"type": "bytes", "logicalType": "decimal", "precision": 2_000, "scale": 1_025}
-
-    with pytest.raises(ValueError, match="a decimal of 1 bytes and scale 1025"):
-        fastavro.schemaless_reader(io.BytesIO(b"\2\1"), parsed(wide), None)
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,46 @@ def test_local_times(value: Any, schema: dict[str, Any]) -> None:
     assert landed(value, "string", schema).startswith("2026-03-01T12:00:00.25")
 
 
+@pytest.mark.parametrize(
+    ("value", "kind", "schema", "written"),
+    [
+        # Infinity of a date, by a snapshot and by a change, of a timestamp(6), and of timestamptz.
+        (2**31 - 1, "date", debezium("time.Date", "int32"), "+5881580-07-11"),
+        (106_751_991_167, "date", debezium("time.Date", "int64"), "+292278994-08-17"),
+        (9_223_371_331_200_000_000, "timestamp", None, "+294247-01-02T00:00:00"),
+        (9_223_371_331_199_999_000, "timestamp_ntz", None, "+294247-01-01T23:59:59.999000"),
+        (
+            -62_135_596_800_001,
+            "timestamp",
+            debezium("time.Timestamp"),
+            "0000-12-31T23:59:59.999000",
+        ),
+        ("infinity", "timestamp", debezium("time.ZonedTimestamp", "string"), "infinity"),
+        ("NaN", "decimal(10,2)", {"type": "string"}, "NaN"),
+    ],
+)
+def test_a_value_that_spark_does_not_have_is_refused_and_lands_as_text(
+    value: Any, kind: str, schema: dict[str, Any] | None, written: str
+) -> None:
+    schema = schema or debezium("time.MicroTimestamp")
+
+    with pytest.raises(MisfitError) as refusal:
+        landed(value, kind, schema)
+    assert str(refusal.value) == f'x: "{written}" does not fit {kind}'
+    assert landed(value, "string", schema) == written
+
+
+def test_nanoseconds_are_cut_in_a_time_and_whole_in_a_text() -> None:
+    schema = debezium("time.NanoTimestamp")
+
+    assert landed(-1, "timestamp_ntz", schema) == datetime(1969, 12, 31, 23, 59, 59, 999_999)
+    assert landed(-1, "string", schema) == "1969-12-31T23:59:59.999999999"
+
+
+def test_the_end_of_a_day_is_a_time() -> None:
+    assert landed(86_400_000_000, "string", debezium("time.MicroTime")) == "24:00:00"
+
+
 def test_a_time_with_a_zone_is_an_instant() -> None:
     schema = debezium("time.ZonedTimestamp", "string")
 

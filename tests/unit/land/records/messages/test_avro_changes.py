@@ -277,3 +277,24 @@ def test_bare_records_are_read_by_the_schema_that_is_told() -> None:
 
     assert (created["id"], created["total"]) == (1, Decimal("12.50"))
     assert tombstone["_code_0"] == "PASSED_OVER"
+
+
+@pytest.mark.parametrize(
+    ("content", "detail"), [(b"a\0c", "a NUL character"), (b"a\xffc", "invalid UTF-8")]
+)
+def test_a_text_that_no_table_takes_is_a_letter_as_in_json(
+    tmp_path: Path, content: bytes, detail: str
+) -> None:
+    place = postgres(1)
+    schema = envelope(ORDER, place)
+    image = row(1, "abc")
+    raw = encoded(change("c", place, of_avro(image)), schema)
+
+    bad, good = judged(
+        avro_source(tmp_path, schema),
+        Message(0, raw.replace(b"abc", content), None),
+        Message(1, raw, None),
+    )
+
+    assert (bad["_code_0"], good["_code_0"]) == ("MALFORMED_RECORD", None)
+    assert bad["_detail_0"].startswith(detail)
