@@ -9,26 +9,27 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from livemart.delta.log import Action, log_json
+from livemart.delta.bounds import (
+    has_negative_zero,
+    indexed_columns,
+    leaves_with_nan,
+    log_statistics,
+)
+from livemart.delta.log import Action
 from livemart.delta.partitions import PartitionValues, partition_value
-from livemart.delta.statistics import has_order
 
 _Part = tuple[PartitionValues, pa.Table]
 
-_STATISTICS_COLUMNS = 32
-_STRING_PREFIX = 32
 _SAMPLED_ROWS = 4_096
 _SAFE_FOLDER = re.compile(r"[A-Za-z0-9_.+-]+")
 # One pool for the process: Parquet is read and written on one core a file.
@@ -37,10 +38,17 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def write_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
-    """Write one Parquet file for each part of one table; return their `add` actions, in order."""
+def write_files(
+    root: Path, parts: Sequence[_Part], indexed: Sequence[str] | None = None
+) -> list[Action]:
+    """Write one Parquet file for each part of one table; return their `add` actions, in order.
+
+    Args:
+        indexed: columns that have statistics in the log, as the table's properties say; without
+            properties if None.
+    """
     repeating = _repeating_columns(parts)
-    return in_parallel(lambda part: _write_data(root, *part, repeating), parts)
+    return in_parallel(lambda part: _write_data(root, *part, repeating, indexed), parts)
 
 
 def write_change_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
@@ -89,10 +97,16 @@ def in_parallel(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
 
 
 def _write_data(
-    root: Path, partition: PartitionValues, rows: pa.Table, repeating: Sequence[str]
+    root: Path,
+    partition: PartitionValues,
+    rows: pa.Table,
+    repeating: Sequence[str],
+    indexed: Sequence[str] | None,
 ) -> Action:
     path = _new_path(partition, "part")
-    size, written = _write_parquet(root / path, rows, repeating)
+    size, footer = _write_parquet(root / path, rows, repeating)
+    if indexed is None:
+        indexed = indexed_columns(rows.column_names, {})
     return {
         "add": {
             "path": quote(path, safe="/=+"),
@@ -100,7 +114,7 @@ def _write_data(
             "size": size,
             "modificationTime": int(time.time() * 1000),
             "dataChange": True,
-            "stats": log_json(_statistics(rows, written)),
+            "stats": log_statistics(rows.schema, footer, rows.column, indexed, knows_nan=True),
         }
     }
 
@@ -132,18 +146,24 @@ def _new_path(partition: PartitionValues, prefix: str) -> str:
 def _write_parquet(
     path: Path, rows: pa.Table, repeating: Sequence[str]
 ) -> tuple[int, pq.FileMetaData]:
-    """Write one file; return its bytes, and what Parquet says of it."""
+    """Write one file; return its bytes, and what Parquet says of it.
+
+    Readers skip it by what it says, too. Parquet's bounds pass over NaN, which Spark and DuckDB
+    hold to be above all numbers; and a dictionary with -0.0 has no 0.0 for Spark, which compares
+    bits there. So such columns have neither.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     written: list[pq.FileMetaData] = []
+    with_nan, others = leaves_with_nan(rows)
     pq.write_table(
         rows,
         path,
         compression="snappy",
-        use_dictionary=list(repeating),
+        use_dictionary=[it for it in repeating if not has_negative_zero(rows.column(it))],
         column_encoding=dict.fromkeys(_packed_columns(rows.schema), "DELTA_BINARY_PACKED"),
         coerce_timestamps="us",
         version="2.6",
-        write_statistics=True,
+        write_statistics=others if with_nan else True,
         store_schema=False,
         metadata_collector=written,
     )
@@ -173,77 +193,10 @@ def _repeats(column: pa.ChunkedArray) -> bool:
     One of keys and amounts takes as long to make as all the rest of a file, and more room.
     """
     if pa.types.is_nested(column.type):
-        return True
+        return False
     sample = column.slice(max(0, len(column) - _SAMPLED_ROWS) // 2, _SAMPLED_ROWS)
     return bool(2 * pc.count_distinct(sample).as_py() <= len(sample))
 
 
 def _is_packed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_int64(kind) or pa.types.is_timestamp(kind))
-
-
-def _statistics(rows: pa.Table, written: pq.FileMetaData) -> dict[str, Any]:
-    """Return the file statistics for the log.
-
-    Only types whose bounds every reader parses alike get minimum and maximum: a wrong bound would
-    lose rows. Timestamps are widened to whole milliseconds, long strings to prefixes around them.
-    """
-    by_column = _known_statistics(written)
-    low: dict[str, Any] = {}
-    high: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    for field in list(rows.schema)[:_STATISTICS_COLUMNS]:
-        kind, column = field.type, rows.column(field.name)
-        if pa.types.is_nested(kind):
-            continue
-        nulls[field.name] = column.null_count
-        if not has_order(kind) or column.null_count == len(column):
-            continue
-        try:
-            least, most = _extremes(column, by_column.get(field.name))
-            lowest = _bound(least, is_upper=False)
-            highest = _bound(most, is_upper=True)
-        except (OverflowError, ValueError):  # beyond the years that Python knows
-            continue
-        low[field.name], high[field.name] = lowest, highest
-    return {
-        "numRecords": rows.num_rows,
-        "minValues": low,
-        "maxValues": high,
-        "nullCount": nulls,
-    }
-
-
-def _known_statistics(written: pq.FileMetaData) -> dict[str, pq.Statistics]:
-    """Return what Parquet says of columns, by name; it has looked for their bounds already."""
-    if written.num_row_groups != 1:
-        return {}
-    group = written.row_group(0)
-    columns = [group.column(place) for place in range(group.num_columns)]
-    # A column `a.b` and field b of a struct a have one path.
-    paths = Counter(column.path_in_schema for column in columns)
-    return {it.path_in_schema: it.statistics for it in columns if paths[it.path_in_schema] == 1}
-
-
-def _extremes(column: pa.ChunkedArray, statistics: pq.Statistics | None) -> tuple[Any, Any]:
-    if statistics is not None and statistics.has_min_max:
-        return statistics.min, statistics.max
-    bounds = pc.min_max(column)
-    return bounds["min"].as_py(), bounds["max"].as_py()
-
-
-def _bound(value: Any, *, is_upper: bool) -> Any:
-    match value:
-        case datetime():
-            spare = timedelta(microseconds=value.microsecond % 1000)
-            rounded = value - spare
-            if is_upper and spare:
-                rounded += timedelta(milliseconds=1)
-            text = rounded.replace(tzinfo=None).isoformat(timespec="milliseconds")
-            return f"{text}Z" if value.tzinfo else text
-        case date():
-            return value.isoformat()
-        case str() if len(value) > _STRING_PREFIX:
-            return value[:_STRING_PREFIX] + ("\U0010ffff" if is_upper else "")
-        case _:
-            return value

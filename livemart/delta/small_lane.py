@@ -69,7 +69,7 @@ def write_rows(files: TableVersion, rows: pa.Table, *, key: Sequence[str]) -> li
     order_by = order_column(files.schema, key)
     parts = split_partitions(rows, files.partition_columns)
     laid_out = [(values, file) for values, part in parts for file in lay_out([], part, order_by)]
-    return write_files(files.root, laid_out)
+    return write_files(files.root, laid_out, files.indexed)
 
 
 def commit_diff(
@@ -144,6 +144,7 @@ def commit_rows(files: TableVersion, rows: pa.Table, *, tag: Tag) -> int:
             for values, part in split_partitions(rows, files.partition_columns)
             for file in lay_out([], part, order_by)
         ],
+        files.indexed,
     )
     write_entry(
         files.root,
@@ -250,7 +251,7 @@ def _rewrite(
         for values, remaining, new in parts
         for rows in lay_out(remaining, new, order_by)
     ]
-    adds = write_files(files.root, laid_out)
+    adds = write_files(files.root, laid_out, files.indexed)
     for action, (_, rows) in zip(adds, laid_out, strict=True):
         files.written(action["add"]["path"], rows)
     if not touched:

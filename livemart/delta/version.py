@@ -23,6 +23,7 @@ from deltalake import DeltaTable
 
 from livemart.arrow.bags import row_codes
 from livemart.arrow.types import plain_schema
+from livemart.delta.bounds import indexed_columns
 from livemart.delta.cache import FileCache
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
 from livemart.delta.matches import Matches, RecentMatches
@@ -86,6 +87,9 @@ class TableVersion:
         metadata = table.metadata()
         self.table_id = str(metadata.id)
         self.partition_columns = tuple(metadata.partition_columns)
+        stored = [name for name in self.schema.names if name not in self.partition_columns]
+        # Columns that have statistics in the log.
+        self.indexed = indexed_columns(stored, metadata.configuration)
         self._adds = pa.table(table.get_add_actions(flatten=True)).combine_chunks()
         self.bounds = FileBounds(self._adds, self.schema, self.partition_columns)
         # Rows of each file; -1 where its statistics do not say.

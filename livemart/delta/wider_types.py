@@ -51,7 +51,10 @@ def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag:
 def _rewrite(files: TableVersion, file: DataFile, schema: pa.Schema) -> list[Action]:
     rows = files.read_file(file, schema.names).cast(schema)
     stored = rows.drop_columns(list(files.partition_columns))
-    actions = [remove_action(file), *write_files(files.root, [(partition_texts(file), stored)])]
+    actions = [
+        remove_action(file),
+        *write_files(files.root, [(partition_texts(file), stored)], files.indexed),
+    ]
     return [
         {name: {**body, "dataChange": False} for name, body in action.items()} for action in actions
     ]

@@ -7,11 +7,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.dataset as pds
 import pytest
 from deltalake import DeltaTable
 
 from livemart.delta.log import VersionTakenError, log_file, log_path, read_entry, write_entry
 from livemart.delta.warehouse import Warehouse
+from tests.bag_histories import bag_of
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 from tests.waits import PATIENCE_S
 
@@ -146,3 +149,18 @@ def test_a_log_file_made_anew_in_its_place_is_another(tmp_path: Path) -> None:
 
     assert log_file(tmp_path, 0) != first
     assert log_file(tmp_path, 1) is None
+
+
+def test_characters_of_every_plane_are_read_as_they_were_written(warehouse: Warehouse) -> None:
+    """deltalake 1.6.6 reads U+20BB7, if it is escaped, as U+10BB7 (arrow-json)."""
+    rows = pa.table({"city": ["𠮷野家", "\u2028"], "name": ["𠮷", "é\x85😀"]})
+
+    warehouse.overwrite(RELATION, rows, tag(1), partition_by=["city"])
+
+    dataset = DeltaTable(str(warehouse.path(RELATION))).to_pyarrow_dataset()
+    for row in rows.to_pylist():
+        (found,) = dataset.to_table(filter=pds.field("name") == row["name"]).to_pylist()
+        assert found == row
+    assert bag_of(warehouse.read(RELATION)) == bag_of(rows)
+    entry = read_entry(warehouse.path(RELATION), 1)
+    assert entry is not None and len(entry.adds) == 2
