@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import WEIGHT
-from livemart.delta.row_filter import equal_in
+from livemart.delta.row_filter import equal_in, narrows
 from livemart.project.graph import DataTest
 from livemart.spark_sql import stored_name, unquoted
 
@@ -56,8 +56,8 @@ def _are_keys_single(test: DataTest, new_rows: pa.Table, read: Read) -> bool:
         return True
     if new_rows.num_rows > _MOST_KEYS or pc.max(new_rows[WEIGHT]).as_py() > 1:
         return False
-    if any(new_rows[name].null_count for name in keys):
-        # Arrow never joins NULL keys: leave them to Spark.
+    if any(new_rows[name].null_count or not narrows(new_rows[name].type) for name in keys):
+        # Arrow never joins NULL keys, and tells -0.0 from 0.0: leave them to Spark.
         return False
     try:
         changed_keys = new_rows.select(keys).group_by(keys).aggregate([])

@@ -29,6 +29,14 @@ def test_columns_that_are_unique_together(test: DataTest, expected: tuple[str, .
     assert columns_unique_together(test) == expected
 
 
+def test_new_rows_show_nothing_of_keys_that_spark_finds_equal_and_arrow_does_not() -> None:
+    rows = pa.table({"d": [-0.0, 0.0], WEIGHT: [1, 1]})
+
+    shown = SHOWN_BY_NEW_ROWS["unique"](make_test("unique", "d"), rows, lambda **_: rows)
+
+    assert not shown
+
+
 @pytest.mark.parametrize(("n", "expected"), [([1, 2], True), ([1, None], False)])
 def test_new_rows_show_that_a_column_is_not_null(n: list[int | None], expected: bool) -> None:
     rows = pa.table({"N": n, WEIGHT: [1, 1]})
