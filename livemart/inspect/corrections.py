@@ -51,7 +51,8 @@ class Correction:
         return {
             name: (old.get(name), new.get(name))
             for name in dict.fromkeys((*old, *new))
-            if name not in self.key and old.get(name) != new.get(name)
+            # To Python -0.0 is 0.0, and NaN no NaN.
+            if name not in self.key and repr(old.get(name)) != repr(new.get(name))
         }
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
-from livemart.inspect.corrections import find_corrections, render_corrections
+from livemart.inspect.corrections import Correction, find_corrections, render_corrections
 from livemart.plan.planner import FinalFlag, Full, Plan
 from livemart.project.graph import Project, SourceTable
 from livemart.state.snapshots import ModelState, Snapshot
@@ -95,6 +95,14 @@ def test_a_window_that_becomes_final_is_not_corrected(batches: Batches) -> None:
 
     assert found.rows == ()
     assert render_corrections(found) == "no final window was corrected"
+
+
+def test_another_sign_of_zero_is_a_change_and_nan_is_none() -> None:
+    before, after = {"d": -0.0, "n": float("nan")}, {"d": 0.0, "n": float("nan")}
+
+    correction = Correction("windows", 1, NOON, None, None, {}, before, after)
+
+    assert list(correction.changes) == ["d"]
 
 
 def test_final_rows_that_change_come_or_go_are_corrections(batches: Batches) -> None:
