@@ -62,8 +62,8 @@ def decimal_size(kind: str) -> tuple[int, int] | None:
 def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return a column's values as Python objects; nested ones as JSON values already.
 
-    Times are aware and UTC (a time without a zone is kept as if it were UTC), -0.0 is 0.0, maps are
-    objects.
+    Times are aware and UTC (a time without a zone is kept as if it were UTC), maps are objects with
+    their entries in their order. -0.0 is 0.0: SQLite has no other zero.
     """
     arrow = column.type
     if pa.types.is_dictionary(arrow):
@@ -127,13 +127,7 @@ def _converter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
         return lambda value: {name: read(value[name]) for name, read in fields}
     if types.is_map(arrow):
         read_key, read_item = _nested(arrow.key_type), _nested(arrow.item_type)
-        return lambda value: {
-            str(key): item
-            for key, item in sorted(
-                ((read_key(key), read_item(item)) for key, item in value),
-                key=lambda entry: str(entry[0]),
-            )
-        }
+        return lambda value: {str(read_key(key)): read_item(item) for key, item in value}
     if types.is_nested(arrow):
         read = _nested(arrow.value_type)
         return lambda value: [read(element) for element in value]

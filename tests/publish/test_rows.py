@@ -88,6 +88,31 @@ def test_a_keyed_row_is_inserted_updated_or_deleted(connection: sa.Connection) -
     assert stored(connection, KEYED) == [(1, "a", 11), (3, None, 30), (4, "a", 40)]
 
 
+@pytest.mark.parametrize(("key", "ops"), [(("n",), {"update"}), ((), {"delete", "insert"})])
+def test_another_order_of_a_map_and_another_sign_of_zero_are_published(
+    connection: sa.Connection, key: tuple[str, ...], ops: set[str]
+) -> None:
+    columns = (("n", "bigint"), ("d", "double"), ("m", "json"))
+    layout = Layout("served_maps", ServedModel("maps", columns, key, None))
+
+    def rows(values: list[tuple[int, float, list[tuple[str, int]]]], *weights: int) -> pa.Table:
+        numbers, doubles, maps = zip(*values, strict=True)
+        kind = pa.map_(pa.string(), pa.int64())
+        shown = {"n": numbers, "d": pa.array(doubles, pa.float64()), "m": pa.array(maps, kind)}
+        return pa.table({**shown, WEIGHT: pa.array(weights, pa.int64())})
+
+    old = [(1, 0.0, [("a", 1), ("b", 2)]), (2, -0.0, [])]
+    new = [(1, 0.0, [("b", 2), ("a", 1)]), (2, 0.0, [])]
+    fill(connection, layout, rows(old, 1, 1), lambda: None)
+
+    told = apply_change(connection, layout, rows(old + new, -1, -1, 1, 1))
+
+    assert {change.op for change in told} == ops
+    by_number = {number: (value, shown) for number, value, shown in stored(connection, layout)}
+    assert [list(by_number[number][1]) for number in (1, 2)] == [["b", "a"], []]
+    assert str(by_number[2][0]) == "0.0"
+
+
 def test_a_row_that_goes_to_another_tenant_is_deleted_for_the_first(
     connection: sa.Connection,
 ) -> None:
