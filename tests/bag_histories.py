@@ -38,11 +38,22 @@ _DRAWN = {
     "extra": "labels",
 }
 _VALUES: Mapping[str, tuple[pa.DataType, list[Any]]] = {
-    name: (
-        KINDS[kind].arrow,
-        [value for value in KINDS[kind].values if name != "region" or value not in BLANKS],
-    )
-    for name, kind in _DRAWN.items()
+    **{
+        name: (
+            KINDS[kind].arrow,
+            [value for value in KINDS[kind].values if name != "region" or value not in BLANKS],
+        )
+        for name, kind in _DRAWN.items()
+    },
+    "scores": (
+        pa.struct([("all", pa.list_(pa.float64())), ("best", pa.map_(pa.string(), pa.float32()))]),
+        [
+            {"all": [0.0, None, math.nan], "best": [("k", 0.0), ("l", 1.5)]},
+            {"all": [-0.0, None, math.nan], "best": [("k", 0.0), ("l", 1.5)]},
+            {"all": [0.0, None, math.nan], "best": [("k", -0.0), ("l", 1.5)]},
+            {"all": [0.0, None, math.nan], "best": [("l", 1.5), ("k", 0.0)]},
+        ],
+    ),
 }
 SCHEMA = pa.schema([(name, kind) for name, (kind, _) in _VALUES.items()])
 
@@ -55,35 +66,34 @@ class Step:
     bag: Counter[Row]
 
 
-def canonical(value: Any) -> Any:
-    """Return a hashable value, equal where Spark's GROUP BY sees equal values."""
+def canonical(value: Any, *, identical: bool = True) -> Any:
+    """Return a hashable value, equal where values are identical, or where Spark has them equal."""
+
+    def part(value: Any) -> Any:
+        return canonical(value, identical=identical)
+
     if isinstance(value, float):
+        if identical and value == 0:
+            return str(value)
         return "NaN" if math.isnan(value) else value + 0.0
     if isinstance(value, datetime):
         return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
     if isinstance(value, dict):
-        return tuple(canonical(part) for part in value.values())
-    if isinstance(value, list):
-        return tuple(canonical(part) for part in value)
+        return tuple(map(part, value.values()))
+    if isinstance(value, list) and not identical and value and isinstance(value[0], tuple):
+        # Entries of a map.
+        return tuple(sorted(map(part, value), key=lambda entry: str(entry[0])))
+    if isinstance(value, list | tuple):
+        return tuple(map(part, value))
     if isinstance(value, bytearray):
         return bytes(value)
     return value
 
 
-def bag_of(table: pa.Table) -> Counter[Row]:
-    """Count the rows of a table; entries of maps in any order are the same row."""
-    maps = [pa.types.is_map(field.type) for field in table.schema]
+def bag_of(table: pa.Table, *, identical: bool = True) -> Counter[Row]:
+    """Count the rows of a table: those that are identical, or else equal, are one."""
     columns = [column.to_pylist() for column in table.columns]
-    bag: Counter[Row] = Counter()
-    for values in zip(*columns, strict=True):
-        row = [
-            tuple(sorted((key, canonical(item)) for key, item in value))
-            if is_map and value is not None
-            else canonical(value)
-            for value, is_map in zip(values, maps, strict=True)
-        ]
-        bag[tuple(row)] += 1
-    return bag
+    return Counter(canonical(list(row), identical=identical) for row in zip(*columns, strict=True))
 
 
 def weights_of(changes: pa.Table) -> dict[Row, int]:
@@ -150,14 +160,14 @@ def keyed_history(
                     for name, before, after in zip(schema.names, old, values, strict=True)
                 ]
             parts = [values[schema.get_field_index(name)] for name in key]
-            (identity,) = bag_of(_table([parts], key_schema))
-            if identity in touched:
+            (found_by,) = bag_of(_table([parts], key_schema), identical=False)
+            if found_by in touched:
                 continue
-            touched.add(identity)
-            stored = state.pop(identity, None)
+            touched.add(found_by)
+            stored = state.pop(found_by, None)
             goes = stored is not None and chance.random() < 0.3
             if not goes:
-                state[identity] = values
+                state[found_by] = values
             if stored is not None and not goes:
                 rows = [bag_of(_table([part], schema)) for part in (stored, values)]
                 if rows[0] == rows[1]:

@@ -1,8 +1,10 @@
-"""Compares rows in Arrow as Spark's GROUP BY does, for values of every type.
+"""Compares rows in Arrow, for values of every type: as equal or as identical (ADR-0013).
 
-Used wherever rows in memory are looked up, netted or subtracted. This is the one definition of
-equality: Arrow's own grouping knows no lists, structs or maps and tells -0.0 from 0.0, so each
-column becomes small integer codes, equal exactly when Spark puts two values into one group.
+Used wherever rows in memory are looked up, netted or subtracted. Equal is what Spark's GROUP BY and
+joins call equal: -0.0 equals 0.0, and a map equals one with its entries in another order. Keys are
+equal. Identical is what is the same bit for bit: rows that change, cancel out or go are identical.
+NULL and NaN are one value each in both. Arrow's own grouping knows no lists, structs or maps, so
+each column becomes small integer codes.
 """
 
 from __future__ import annotations
@@ -24,35 +26,39 @@ NEW_COUNT = "__livemart_new_count"
 _Codes = npt.NDArray[Any]
 
 
-def row_codes(columns: Sequence[pa.Array | pa.ChunkedArray], length: int) -> _Codes:
+def row_codes(
+    columns: Sequence[pa.Array | pa.ChunkedArray], length: int, *, identical: bool = False
+) -> _Codes:
     """Return one int64 code per row; two rows share a code iff all their columns are equal.
-
-    NULL equals NULL, NaN equals NaN, -0.0 equals 0.0; maps are equal whatever the order of entries.
 
     Args:
         columns: arrays of `length` rows each; no column at all makes every row equal.
+        identical: they share one iff all their columns are identical.
     """
     combined = np.zeros(length, dtype=np.int64)
     for position, column in enumerate(columns):
-        codes = _value_codes(one_array(column))
+        codes = _value_codes(one_array(column), identical)
         combined = codes if position == 0 else _pair_codes(combined, codes)
     return combined
 
 
 def _codes_of_both(
-    left: Sequence[pa.Array | pa.ChunkedArray], right: Sequence[pa.Array | pa.ChunkedArray]
+    left: Sequence[pa.Array | pa.ChunkedArray],
+    right: Sequence[pa.Array | pa.ChunkedArray],
+    *,
+    identical: bool,
 ) -> tuple[_Codes, _Codes]:
     """Return `row_codes` of rows on two sides, of the same columns and types, at least one."""
     stacked = [
         pa.concat_arrays([one_array(column), one_array(other)])
         for column, other in zip(left, right, strict=True)
     ]
-    codes = row_codes(stacked, len(stacked[0]))
+    codes = row_codes(stacked, len(stacked[0]), identical=identical)
     return codes[: len(left[0])], codes[len(left[0]) :]
 
 
 def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Add up the weights of equal rows.
+    """Add up the weights of identical rows.
 
     Args:
         table: rows, repeated as often as they like.
@@ -62,7 +68,7 @@ def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
         Columns of `table` plus `WEIGHT` (bigint, never 0); key: all columns; one row per
         distinct row.
     """
-    codes = row_codes(table.columns, table.num_rows)
+    codes = row_codes(table.columns, table.num_rows, identical=True)
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
     sums = np.zeros(len(first), dtype=np.int64)
     np.add.at(sums, group, np.asarray(one_array(weights)))
@@ -74,7 +80,7 @@ def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
 
 
 def difference(new: pa.Table, old: pa.Table) -> pa.Table:
-    """Return the rows whose multiplicity differs between two bags.
+    """Return the rows whose multiplicity differs between two bags; a row is all that is identical.
 
     Args:
         new: rows, each as often as it is there now.
@@ -84,10 +90,10 @@ def difference(new: pa.Table, old: pa.Table) -> pa.Table:
         The columns of `new` plus `OLD_COUNT`, `NEW_COUNT` (bigint); one row per distinct row.
     """
     both = pa.concat_tables([new, old.cast(new.schema)]).combine_chunks()
-    keys = [_canonical(one_array(column)) for column in both.columns]
+    keys = [_canonical(one_array(column), identical=True) for column in both.columns]
     if not all(_is_plain(key.type) for key in keys):
         # Of other values Arrow has no groups: their codes are.
-        keys = [pa.array(row_codes(keys, both.num_rows))]
+        keys = [pa.array(row_codes(keys, both.num_rows, identical=True))]
     names = [f"key_{number}" for number in range(len(keys))]
     counted = pa.table(
         [*keys, np.arange(both.num_rows), np.arange(both.num_rows) < new.num_rows],
@@ -106,13 +112,17 @@ def difference(new: pa.Table, old: pa.Table) -> pa.Table:
 
 
 def is_member(
-    rows: Sequence[pa.Array | pa.ChunkedArray], others: Sequence[pa.Array | pa.ChunkedArray]
+    rows: Sequence[pa.Array | pa.ChunkedArray],
+    others: Sequence[pa.Array | pa.ChunkedArray],
+    *,
+    identical: bool = False,
 ) -> _Codes:
     """Return, for each row of `rows`, whether an equal row is in `others` (boolean array).
 
     Args:
         rows: columns of the rows asked about.
         others: the same columns, same types, of the rows looked for.
+        identical: whether an identical one is.
     """
     if not rows:
         raise ValueError("rows without columns have no identity")
@@ -121,18 +131,19 @@ def is_member(
     # One hash look-up a column leaves few rows for the next one, and for exact codes.
     for place, values in enumerate(others):
         if _is_plain(left[place].type) and len(likely):
-            is_among = pc.is_in(_canonical(left[place]), _canonical(one_array(values)))
+            mine, theirs = (_canonical(it, identical) for it in (left[place], one_array(values)))
+            is_among = pc.is_in(mine, theirs)
             likely = likely[np.asarray(is_among)]
             left = [column.filter(is_among) for column in left]
     if len(likely) and (len(rows) > 1 or not _is_plain(rows[0].type)):
-        likely = likely[np.isin(*_codes_of_both(left, others))]
+        likely = likely[np.isin(*_codes_of_both(left, others, identical=identical))]
     mask = np.zeros(len(rows[0]), dtype=bool)
     mask[likely] = True
     return mask
 
 
 def without(rows: pa.Table, removed: pa.Table) -> pa.Table:
-    """Return a bag of rows less another one.
+    """Return a bag of rows less another one, by identical rows.
 
     Args:
         rows: each as often as it is there.
@@ -143,7 +154,7 @@ def without(rows: pa.Table, removed: pa.Table) -> pa.Table:
 
 
 def first_copies(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.bool_]:
-    """Return which rows are in another bag: of equal ones the first, as many as are there.
+    """Return which rows are in another bag: of identical ones the first, as many as are there.
 
     Args:
         rows: each as often as it is there.
@@ -154,11 +165,11 @@ def first_copies(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.bool_]:
     is_copy = np.zeros(rows.num_rows, dtype=bool)
     if not rows.num_rows or not others.num_rows:
         return is_copy
-    likely = np.flatnonzero(is_member(rows.columns, others.columns))
+    likely = np.flatnonzero(is_member(rows.columns, others.columns, identical=True))
     if not len(likely):
         return is_copy
     there = rows.take(pa.array(likely)).columns
-    codes_there, codes_of_others = _codes_of_both(there, others.columns)
+    codes_there, codes_of_others = _codes_of_both(there, others.columns, identical=True)
     order = np.argsort(codes_there, kind="stable")
     place = np.arange(len(codes_there)) - np.searchsorted(
         codes_there[order], codes_there[order], "left"
@@ -179,7 +190,7 @@ def matching_rows(
     Returns:
         The place of a row without an equal is 0.
     """
-    codes_of_distinct, codes = _codes_of_both(distinct, rows)
+    codes_of_distinct, codes = _codes_of_both(distinct, rows, identical=False)
     return places_of(codes, codes_of_distinct)
 
 
@@ -239,33 +250,37 @@ def _is_plain(kind: pa.DataType) -> bool:
     return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind))
 
 
-def _canonical(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Give -0.0 and every NaN one representation."""
+def _canonical(array: pa.Array | pa.ChunkedArray, identical: bool) -> pa.Array | pa.ChunkedArray:
+    """Give every NaN one representation, and -0.0 that of 0.0 where the two are equal.
+
+    Arrow's hashes tell the two zeros apart.
+    """
     if not pa.types.is_floating(array.type):
         return array
-    zero = pa.scalar(0.0, array.type)
+    if not identical:
+        zero = pa.scalar(0.0, array.type)
+        array = pc.if_else(pc.equal(array, zero), zero, array)
     nan = pa.scalar(float("nan"), array.type)
-    array = pc.if_else(pc.equal(array, zero), zero, array)
     return pc.if_else(pc.is_nan(array), nan, array)
 
 
-def _value_codes(array: pa.Array) -> _Codes:
+def _value_codes(array: pa.Array, identical: bool) -> _Codes:
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return _value_codes(array.dictionary_decode())
+        return _value_codes(array.dictionary_decode(), identical)
     if pa.types.is_null(kind):
         return np.zeros(len(array), dtype=np.int64)
     if pa.types.is_struct(kind):
         parts = [array.is_null(), *array.flatten()]
-        return row_codes(parts, len(array))
+        return row_codes(parts, len(array), identical=identical)
     if pa.types.is_map(kind):
-        return _map_codes(array)
+        return _map_codes(array, identical)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         starts, ends = _offsets(array)
-        return _sequence_codes(array, starts, ends, _value_codes(array.values))
+        return _sequence_codes(array, starts, ends, _value_codes(array.values, identical))
     if pa.types.is_nested(kind):
         raise TypeError(f"rows with a column of type {kind} cannot be compared")
-    indices = _canonical(array).dictionary_encode().indices
+    indices = _canonical(array, identical).dictionary_encode().indices
     return np.asarray(pc.fill_null(indices.cast(pa.int64()), -1))
 
 
@@ -305,10 +320,12 @@ def _sequence_codes(array: pa.Array, starts: _Codes, ends: _Codes, values: _Code
     return row_codes([array.is_null(), blobs], len(array))
 
 
-def _map_codes(array: pa.Array) -> _Codes:
+def _map_codes(array: pa.Array, identical: bool) -> _Codes:
     starts, ends = _offsets(array)
-    keys = _value_codes(array.keys)
-    entries = _pair_codes(keys, _value_codes(array.items))
+    keys = _value_codes(array.keys, identical)
+    entries = _pair_codes(keys, _value_codes(array.items, identical))
+    if identical:
+        return _sequence_codes(array, starts, ends, entries)
     lengths = ends - starts
     rows = np.repeat(np.arange(len(array)), lengths)
     picks = np.repeat(starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)

@@ -31,7 +31,9 @@ def split_partitions(
         if table.num_rows:
             yield {}, table
         return
-    codes = row_codes([table.column(name) for name in partition_columns], table.num_rows)
+    columns = [table.column(name) for name in partition_columns]
+    # The folders of -0.0 and 0.0 are two.
+    codes = row_codes(columns, table.num_rows, identical=True)
     order = np.argsort(codes, kind="stable")
     bounds = np.flatnonzero(np.diff(codes[order])) + 1
     data = table.drop_columns(list(partition_columns))

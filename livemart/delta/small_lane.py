@@ -1,8 +1,8 @@
 """Commits a change set in Arrow as one Delta commit, without Spark.
 
 Used by the warehouse. Only files that hold a changed row are rewritten; removed and added rows go
-to the change feed, so the feed is the net change. Rows are compared as Spark groups them (`bags`),
-so maps, structs and floats need no special care.
+to the change feed, so the feed is the net change. A row that goes is found by its equal key, or is
+the identical row (`bags`), so maps, structs and floats need no special care.
 """
 
 from __future__ import annotations
@@ -100,9 +100,7 @@ def commit_diff(
     removed_rows = rows.filter(pa.array(old_counts > 0)).combine_chunks()
     added = repeated(rows, diff.column(NEW_COUNT))
 
-    touched = (
-        _find(files, removed_rows, list(key) or files.schema.names) if removed_rows.num_rows else []
-    )
+    touched = _find(files, removed_rows, key) if removed_rows.num_rows else []
     expected, present = (
         int(np.maximum(old_counts, 0).sum()),
         sum(int(t.is_removed.sum()) for t in touched),
@@ -169,19 +167,20 @@ class _Touched:
 
 
 def _find(files: TableVersion, removed_rows: pa.Table, key: Sequence[str]) -> list[_Touched]:
-    """Find the files that hold one of these rows by its key; read whole only those.
+    """Find the files that hold one of these rows, by its key if it has one; read whole only those.
 
     All columns rule files out: a key of texts in no order is within the bounds of each, but its
     row may have a time.
     """
+    looked_for = removed_rows.select(key) if key else removed_rows
     touched: list[_Touched] = []
     for together in _in_portions(files.files(files.bounds.may_hold(removed_rows))):
-        touched += _find_among(files, together, removed_rows.select(key))
+        touched += _find_among(files, together, looked_for, identical=not key)
     return touched
 
 
 def _find_among(
-    files: TableVersion, candidates: Sequence[DataFile], removed_rows: pa.Table
+    files: TableVersion, candidates: Sequence[DataFile], removed_rows: pa.Table, *, identical: bool
 ) -> list[_Touched]:
     """Look for rows in several files at once: each look-up has a price of its own."""
 
@@ -192,7 +191,7 @@ def _find_among(
 
     tables = in_parallel(read, candidates)
     keys = pa.concat_tables([table.select(removed_rows.column_names) for table in tables])
-    is_removed = is_member(keys.columns, removed_rows.columns)
+    is_removed = is_member(keys.columns, removed_rows.columns, identical=identical)
     touched = []
     start = 0
     for file, table in zip(candidates, tables, strict=True):

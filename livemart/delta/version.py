@@ -131,7 +131,7 @@ class TableVersion:
     def partition_codes(self) -> _Array:
         """A number for each file, the same for files of the same partition."""
         values = [self._column(f"partition.{name}") for name in self.partition_columns]
-        return row_codes(values, len(self))
+        return row_codes(values, len(self), identical=True)
 
     def files(self, mask: _Array | None = None) -> list[DataFile]:
         """Return the files, or those that a boolean mask selects."""

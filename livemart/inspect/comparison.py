@@ -1,15 +1,16 @@
 """Compares two bags of rows both ways, exactly or within a stated tolerance.
 
-Used by `verify`. Only sums of doubles and columns of class approximate have a tolerance.
+Used by `verify`. Only doubles that a model computes and columns of class approximate have a
+tolerance; the sign of a zero counts where a model passes it on (`plan/passed_on`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from livemart.spark.differences import comparable
+from livemart.spark.differences import comparable, holds_float, signs_of_zeros
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ EXAMPLES = 20
 # Beside the columns of a table: no name of the analyst's begins so.
 _SIDE = "__livemart_side"
 _VALUES = "__livemart_values"
+_SIGNS = "__livemart_signs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +53,23 @@ class Differences:
 
 
 def compare(
-    stored: DataFrame, recomputed: DataFrame, approximate: Mapping[str, str]
+    stored: DataFrame,
+    recomputed: DataFrame,
+    approximate: Mapping[str, str],
+    passed_on: Collection[str] = (),
 ) -> Differences:
     """Compare two bags of rows, column by name, schema included (but not nullability).
 
     Args:
         approximate: columns (lower case) from sketches and the like, with the function's name.
+        passed_on: columns (lower case) whose values are those of an input, bit for bit.
     """
     columns = _schema_differences(stored.schema, recomputed.schema)
     if columns:
         return Differences(columns, 0, (), {})
-    _, loose = _columns(stored, approximate)
+    _, loose = _columns(stored, approximate, passed_on)
     tolerances = {name: tolerance for name, (_, tolerance) in loose.items()}
-    different = different_rows(stored, recomputed, approximate)
+    different = different_rows(stored, recomputed, approximate, passed_on)
     rows = different.limit(EXAMPLES + 1).collect()
     count = len(rows) if len(rows) <= EXAMPLES else different.count()
     examples = tuple(
@@ -82,17 +88,31 @@ def compare(
 
 
 def different_rows(
-    stored: DataFrame, recomputed: DataFrame, approximate: Mapping[str, str]
+    stored: DataFrame,
+    recomputed: DataFrame,
+    approximate: Mapping[str, str],
+    passed_on: Collection[str] = (),
 ) -> DataFrame:
     """Return what one side has more often, with its exact columns under their names."""
-    exact, loose = _columns(stored, approximate)
+    exact, loose = _columns(stored, approximate, passed_on)
+    signs = signs_passed_on(stored.schema, passed_on)
+    keys = exact | {f"{_SIGNS}_{place}": sql for place, sql in enumerate(signs.values())}
     if loose:
-        return _differing_groups(stored, recomputed, exact, loose)
-    return _differing_rows(stored, recomputed, exact)
+        return _differing_groups(stored, recomputed, exact, keys, loose)
+    return _differing_rows(stored, recomputed, exact, keys)
+
+
+def signs_passed_on(schema: StructType, passed_on: Collection[str]) -> dict[str, str]:
+    """Return, by name, SQL that tells the zeros of a column apart, of those that are passed on."""
+    return {
+        field.name: signs_of_zeros(quoted(field.name), field.dataType)
+        for field in schema.fields
+        if field.name.lower() in passed_on and holds_float(field.dataType)
+    }
 
 
 def _columns(
-    stored: DataFrame, approximate: Mapping[str, str]
+    stored: DataFrame, approximate: Mapping[str, str], passed_on: Collection[str]
 ) -> tuple[dict[str, str], dict[str, tuple[str, float]]]:
     """Return SQL of the exact columns, and of the others with their tolerance."""
     exact: dict[str, str] = {}
@@ -108,22 +128,27 @@ def _columns(
             )
         elif function is not None and _is_number(kind):
             loose[field.name] = (f"cast({name} as double)", ESTIMATE_TOLERANCE)
-        elif kind in ("double", "float"):
-            loose[field.name] = (f"cast({name} as double)", DOUBLE_TOLERANCE)
+        elif kind in ("double", "float") and field.name.lower() not in passed_on:
+            # Both zeros are one value here: rows are paired in an order that tells them apart.
+            value = f"if({name} = 0, 0D, cast({name} as double))"
+            loose[field.name] = (value, DOUBLE_TOLERANCE)
         else:
-            exact[field.name] = comparable(name, field.dataType)
+            exact[field.name] = comparable(name, field.dataType, in_order=True)
     return exact, loose
 
 
 def _differing_rows(
-    stored: DataFrame, recomputed: DataFrame, exact: Mapping[str, str]
+    stored: DataFrame, recomputed: DataFrame, exact: Mapping[str, str], keys: Mapping[str, str]
 ) -> DataFrame:
-    """EXCEPT ALL in both directions in one pass: rows by how much more often `stored` has them."""
-    names = ", ".join(quoted(name) for name in exact)
+    """EXCEPT ALL in both directions in one pass: rows by how much more often `stored` has them.
+
+    `keys`: the exact columns, and what tells apart those that are equal.
+    """
+    names = ", ".join(map(quoted, keys))
     return stored.sparkSession.sql(
-        f"select {names}, sum({_SIDE}) as {_SIDE} from ("
-        f"select {_selected(exact)}, 1 as {_SIDE} from {{stored}} "
-        f"union all select {_selected(exact)}, -1 as {_SIDE} from {{recomputed}}"
+        f"select {_any_of(exact)}, sum({_SIDE}) as {_SIDE} from ("
+        f"select {_selected(keys)}, 1 as {_SIDE} from {{stored}} "
+        f"union all select {_selected(keys)}, -1 as {_SIDE} from {{recomputed}}"
         f") group by {names} having sum({_SIDE}) <> 0",
         stored=stored,
         recomputed=recomputed,
@@ -134,22 +159,24 @@ def _differing_groups(
     stored: DataFrame,
     recomputed: DataFrame,
     exact: Mapping[str, str],
+    keys: Mapping[str, str],
     loose: Mapping[str, tuple[str, float]],
 ) -> DataFrame:
     """Rows equal in their exact columns are paired in order of the others, and these compared."""
     values = ", ".join(f"{sql} as {quoted(name)}" for name, (sql, _) in loose.items())
-    names = ", ".join(quoted(name) for name in exact)
+    names = ", ".join(map(quoted, keys))
+    hidden = ", ".join(quoted(name) for name in keys if name not in exact)
+    selected = "".join(f"{part}, " for part in (_any_of(exact), hidden) if part)
 
     def grouped(side: str) -> str:
-        columns = f"{_selected(exact)}, " if exact else ""
-        keys = f"{names}, " if exact else ""
+        columns = f"{_selected(keys)}, " if keys else ""
         return (
-            f"select {keys}sort_array(collect_list({_VALUES})) as {_VALUES} from ("
+            f"select {selected}sort_array(collect_list({_VALUES})) as {_VALUES} from ("
             f"select {columns}struct({values}) as {_VALUES} from {{{side}}}"
-            f"){f' group by {names}' if exact else ''}"
+            f"){f' group by {names}' if keys else ''}"
         )
 
-    joined = " and ".join(f"s.{quoted(name)} <=> r.{quoted(name)}" for name in exact) or "true"
+    joined = " and ".join(f"s.{quoted(name)} <=> r.{quoted(name)}" for name in keys) or "true"
     far = " or ".join(
         f"not (a.{q} <=> b.{q} or coalesce(abs(a.{q} - b.{q}) <= "
         f"{tolerance} * greatest(abs(a.{q}), abs(b.{q})), false))"
@@ -188,6 +215,11 @@ def _is_number(kind: str) -> bool:
     return kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith(
         "decimal"
     )
+
+
+def _any_of(columns: Mapping[str, str]) -> str:
+    # As a key of its own, GROUP BY shows -0.0 as 0.0.
+    return ", ".join(f"any_value({quoted(name)}) as {quoted(name)}" for name in columns)
 
 
 def _selected(columns: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from livemart.delta.partitions import BLANKS
-from livemart.inspect.comparison import different_rows
+from livemart.inspect.comparison import different_rows, signs_passed_on
 from livemart.inspect.ties import WAYS, Judgement, Row, judge_groups
 from livemart.plan.planner import Inputs, Plan, ways_to_decide
 from livemart.plan.sql.flatten import Flat
@@ -40,6 +40,7 @@ class TiedGroups:
     Args:
         query: runs flat text over what the model reads.
         approximate: see `compare`.
+        passed_on: see `compare`.
         blank: columns that hold NULL for some texts.
     """
 
@@ -50,6 +51,7 @@ class TiedGroups:
     query: Callable[[Flat], DataFrame]
     inputs: Inputs
     approximate: Mapping[str, str]
+    passed_on: Collection[str]
     blank: Collection[str]
     _room: int = _MOST_ROWS
 
@@ -64,7 +66,7 @@ class TiedGroups:
             return Judgement((), [()], ())
         names = [it for it in self.stored.columns if it.lower() not in self.approximate]
         keys = self.keys
-        differing = different_rows(self.stored, self.recomputed, self.approximate)
+        differing = different_rows(self.stored, self.recomputed, self.approximate, self.passed_on)
         rows = differing.select(*map(quoted, keys)).distinct()
         # Kept: each answer is asked for these groups, and they are dear to find.
         groups = to_frame(self.stored.sparkSession, rows.toArrow()) if keys else None
@@ -87,8 +89,12 @@ class TiedGroups:
         if not self.plan.ties:
             # Of SQL without a plan nothing is known but what comes out.
             kinds = {name.lower(): "taken" for name in names}
+        # Behind the columns of a row are the signs of the zeros in some of them; see `_rows`.
+        columns = [*names, *self._signs]
         computed = {
-            place: kinds[name.lower()] for place, name in enumerate(names) if name.lower() in kinds
+            place: kinds[name.lower()]
+            for place, name in enumerate(columns)
+            if name.lower() in kinds
         }
         places = [names.index(key) for key in keys]
         return judge_groups(rows_of(self.stored), answers(), candidates, places, computed)
@@ -98,6 +104,10 @@ class TiedGroups:
         """The columns that tell groups apart; without any, all rows are one group."""
         spelled = {name.lower(): name for name in self.stored.columns}
         return [spelled[name.lower()] for name in self.plan.decided_by]
+
+    @property
+    def _signs(self) -> dict[str, str]:
+        return signs_passed_on(self.stored.schema, self.passed_on)
 
     def _way(self, number: int) -> Flat | None:
         return next(ways_to_decide(self.flat, self.inputs, [number]), None)
@@ -115,10 +125,11 @@ class TiedGroups:
         kinds = {field.name.lower(): field.dataType for field in self.stored.schema.fields}
         listed = []
         for name in names:
-            value = comparable(quoted(name), kinds[name.lower()])
+            value = comparable(quoted(name), kinds[name.lower()], in_order=True)
             if name in self.blank:
                 value = f"if({value} in ({', '.join(map(literal, BLANKS))}), null, {value})"
             listed.append(f"{value} as {quoted(name)}")
+        listed += self._signs.values()
         read = frame.selectExpr(*listed).limit(self._room + 1).toArrow()
         self._room -= read.num_rows
         if self._room < 0:

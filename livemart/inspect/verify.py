@@ -27,6 +27,7 @@ from livemart.inspect.ties import Verdict
 from livemart.limits import FEW_STATEMENT_ROWS
 from livemart.own_faults import ends_everything
 from livemart.plan.approximate import approximate_columns
+from livemart.plan.passed_on import passed_on_columns
 from livemart.plan.planner import Full, Inputs, Plan
 from livemart.plan.project_plans import ProjectPlans, views_of
 from livemart.plan.reasons import Inapplicable
@@ -203,6 +204,8 @@ class _Recomputation:
         self._names: dict[str, str] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
         self._approximate: dict[str, Mapping[str, str]] = {}
+        # Of models that were recomputed.
+        self._passed_on: dict[str, frozenset[str]] = {}
         # Sources that cannot be read, and why.
         self._unread: dict[str, str] = {}
 
@@ -303,14 +306,16 @@ class _Recomputation:
             return unequal(stored_rows, note)
         try:
             approximate = approximate_columns(flat, self._columns, self._approximate)
+            passed_on = passed_on_columns(flat, self._columns, self._passed_on)
             recomputed = self._recompute(session, model, flat, approximate)
+            self._passed_on[model.relation] = passed_on
             stamps = [name for name in stored.columns if name.lower() in plan.stamps]
             compared = stored.drop(*stamps)
             if stamps:
                 recomputed = recomputed.select(*compared.columns).toDF(*compared.columns)
                 # Nothing tells which run wrote a row but the row itself.
                 self._name(model.relation, stored)
-            differences = compare(compared, recomputed, approximate)
+            differences = compare(compared, recomputed, approximate, passed_on)
         except Exception as error:
             return unequal(stored_rows, f"cannot be recomputed: {_reason(error)}")
         notes = [_tolerance(differences)]
@@ -328,6 +333,7 @@ class _Recomputation:
                 lambda way: session.sql(way.render(lambda mention: self._names[mention.relation])),
                 Inputs(self._columns),
                 approximate,
+                passed_on,
                 self._warehouse.partition_columns(model.relation),
             )
             verdict, about_ties, tied = _judged(groups)
@@ -335,6 +341,7 @@ class _Recomputation:
             if verdict != "wrong":
                 # What stands above it was made of the answer that is stored.
                 self._name(model.relation, stored)
+                del self._passed_on[model.relation]
         note = "; ".join(filter(None, notes))
         if verdict == "unknown":
             return unequal(stored_rows, note)

@@ -367,5 +367,5 @@ def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
     stored = run.stored.read(equal_in(schema, rows))
     aligned = rows.select(schema.names).cast(stored.schema)
     both = pa.concat_tables([aligned, stored]).combine_chunks()
-    codes = row_codes(both.columns, both.num_rows)
+    codes = row_codes(both.columns, both.num_rows, identical=True)
     return copies_of(codes[: rows.num_rows], codes[rows.num_rows :])

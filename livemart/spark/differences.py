@@ -1,12 +1,12 @@
 """Writes the difference of rows as SQL text.
 
-Used by both lanes and by `verify`. Only rows that really changed reach a commit; equal is what
-Spark's GROUP BY and `<=>` call equal, and maps, which it cannot group, are their sorted entries.
+Used by both lanes and by `verify`. Only rows that really changed reach a commit. Spark's GROUP BY
+and `<=>` ask for equal values; those that are asked for identical ones (ADR-0013) get more keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 _Hole = TypeVar("_Hole")
+_FLOATS = ("double", "float")
 
 
 def typed_columns(schema: pa.Schema, blank_columns: frozenset[str] = frozenset()) -> str:
@@ -81,7 +82,7 @@ def counted_difference(
             yields the columns of the table, in order.
 
     Returns:
-        The columns plus `OLD_COUNT` and `NEW_COUNT` (bigint); one row per distinct changed row.
+        The columns plus `OLD_COUNT` and `NEW_COUNT` (bigint); one row for all that are identical.
     """
     counted = [
         template(
@@ -102,17 +103,36 @@ def counted_difference(
 
 
 def grouped_columns(schema: pa.Schema) -> tuple[list[str], list[str]]:
-    """Return select list and GROUP BY keys that gather equal rows of a table.
+    """Return select list and GROUP BY keys that gather identical rows of a table.
 
-    Maps cannot be grouped: what compares like them stands for them.
+    As a key of its own, GROUP BY gives 0.0 for -0.0, and a map with its entries in order.
     """
     selected, groups = [], []
     for field in spark_schema(schema).fields:
         name = quoted(field.name)
-        group = comparable(name, field.dataType)
-        groups.append(group)
-        selected.append(name if group == name else f"any_value({name}) as {name}")
+        keys = identity(name, field.dataType)
+        groups += keys
+        selected.append(name if keys == [name] else f"any_value({name}) as {name}")
     return selected, groups
+
+
+def identity(name: str, kind: DataType) -> list[str]:
+    """Return SQL, fit for GROUP BY and `<=>`; all of it is equal iff the values are identical."""
+    keys = [comparable(name, kind, in_order=True)]
+    if holds_float(kind):
+        keys.append(signs_of_zeros(name, kind))
+    return keys
+
+
+def signs_of_zeros(name: str, kind: DataType) -> str:
+    """Return SQL that tells values apart which are equal but for the signs of zeros.
+
+    The texts of equal values, whatever their other parts, differ there alone.
+    """
+    if kind.simpleString() in _FLOATS:
+        # Most values are not zero: their text would cost more than to compare them.
+        return f"if({name} = 0, cast({name} as string) = '-0.0', false)"
+    return f"cast({name} as string)"
 
 
 def is_about_distinct(error: AnalysisException) -> bool:
@@ -120,37 +140,65 @@ def is_about_distinct(error: AnalysisException) -> bool:
     return "SET_OPERATION_ON" in (error.getCondition() or "")
 
 
-def comparable(name: str, kind: DataType, depth: int = 0) -> str:
-    """Return SQL, fit for GROUP BY, for a value of any type; equal if and only if the value is."""
+def comparable(name: str, kind: DataType, depth: int = 0, *, in_order: bool = False) -> str:
+    """Return SQL, fit for GROUP BY, for a value of any type; equal if and only if the value is.
+
+    `in_order`: maps with their entries in another order are not equal.
+    """
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     variable = f"x{depth}"
     if not _holds_map(kind):
         return name
     if isinstance(kind, MapType):
-        key = comparable(f"{variable}.key", kind.keyType, depth + 1)
-        value = comparable(f"{variable}.value", kind.valueType, depth + 1)
+        key = comparable(f"{variable}.key", kind.keyType, depth + 1, in_order=in_order)
+        value = comparable(f"{variable}.value", kind.valueType, depth + 1, in_order=in_order)
         entry = f"named_struct('key', {key}, 'value', {value})"
-        return f"array_sort(transform(map_entries({name}), {variable} -> {entry}))"
+        entries = f"transform(map_entries({name}), {variable} -> {entry})"
+        return entries if in_order else f"array_sort({entries})"
     if isinstance(kind, ArrayType):
-        element = comparable(variable, kind.elementType, depth + 1)
+        element = comparable(variable, kind.elementType, depth + 1, in_order=in_order)
         return f"transform({name}, {variable} -> {element})"
     if isinstance(kind, StructType):
-        parts = ", ".join(
-            f"{literal(field.name)}, "
-            f"{comparable(f'{name}.{quoted(field.name)}', field.dataType, depth + 1)}"
+        fields = [
+            (
+                literal(field.name),
+                comparable(
+                    f"{name}.{quoted(field.name)}", field.dataType, depth + 1, in_order=in_order
+                ),
+            )
             for field in kind.fields
-        )
+        ]
+        parts = ", ".join(f"{label}, {value}" for label, value in fields)
         return f"if({name} is null, null, named_struct({parts}))"
     return f"to_json({name})"
 
 
+def holds_float(kind: DataType) -> bool:
+    """Return True if a value of the type is, or holds anywhere, a double or a float."""
+    return any(part.simpleString() in _FLOATS for part in _parts(kind))
+
+
 def _holds_map(kind: DataType) -> bool:
     """Return True if a value of the type holds a map or a variant anywhere."""
+    from pyspark.sql.types import MapType
+
+    return any(
+        isinstance(part, MapType) or part.simpleString() == "variant" for part in _parts(kind)
+    )
+
+
+def _parts(kind: DataType) -> Iterator[DataType]:
+    """Yield a type and those of all that its values hold."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
+    yield kind
+    inner: Sequence[DataType] = ()
     if isinstance(kind, ArrayType):
-        return _holds_map(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(_holds_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, MapType) or kind.simpleString() == "variant"
+        inner = [kind.elementType]
+    elif isinstance(kind, MapType):
+        inner = [kind.keyType, kind.valueType]
+    elif isinstance(kind, StructType):
+        inner = [field.dataType for field in kind.fields]
+    for part in inner:
+        yield from _parts(part)

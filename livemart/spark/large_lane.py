@@ -19,13 +19,13 @@ from livemart.arrow.types import plain_table, schema_mismatch
 from livemart.conflicts import CONFLICTS, TableChangedError, speaks_of
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
-from livemart.spark.differences import comparable
+from livemart.spark.differences import comparable, identity
 from livemart.spark.types import spark_schema, type_text
 from livemart.spark_sql import literal, quoted, stored_name, unquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
@@ -145,14 +145,17 @@ class LargeLane:
                 f"insert into {table} ({columns}) select {columns} from "
                 f"(select {typed}, {copies} from {staged} where {NEW_COUNT} > 0)"
             )
-        identity = list(key) or schema.names
-        types = {f.name: f.dataType for f in schema}
+        looked_up = list(key) or schema.names
         conditions = [
-            f"{comparable(f't.{quoted(name)}', types[name])} <=> "
-            f"{comparable(f's.{quoted(name)}', types[name])}"
-            for name in identity
+            f"{mine} <=> {theirs}"
+            for f in schema
+            if f.name in looked_up
+            for mine, theirs in zip(
+                *(_compared(f"{side}.{quoted(f.name)}", f, is_key=bool(key)) for side in "ts"),
+                strict=True,
+            )
         ]
-        conditions += self._bounds(staged, schema, identity)
+        conditions += self._bounds(staged, schema, looked_up)
         values = ", ".join(f"s.{quoted(name)}" for name in schema.names)
         return (
             f"merge into {table} t using ("
@@ -164,9 +167,9 @@ class LargeLane:
             f"when not matched and s.{_OPERATION} = 'I' then insert ({columns}) values ({values})"
         )
 
-    def _bounds(self, staged: str, schema: StructType, identity: Sequence[str]) -> Iterator[str]:
+    def _bounds(self, staged: str, schema: StructType, looked_up: Sequence[str]) -> Iterator[str]:
         """Yield literal bounds of the rows to delete: only literals prune files."""
-        kinds = {f.name: f.dataType.simpleString() for f in schema if f.name in identity}
+        kinds = {f.name: f.dataType.simpleString() for f in schema if f.name in looked_up}
         pruning = ("date", "timestamp", "int", "bigint", "string")
         bounded = {name: kind for name, kind in kinds.items() if kind in pruning}
         if not bounded:
@@ -225,6 +228,11 @@ class LargeLane:
             finally:
                 for name in settings:
                     self._spark.conf.unset(name)
+
+
+def _compared(name: str, field: StructField, *, is_key: bool) -> list[str]:
+    """Return SQL by which a row to delete is found: keys are equal, whole rows identical."""
+    return [comparable(name, field.dataType)] if is_key else identity(name, field.dataType)
 
 
 @contextmanager

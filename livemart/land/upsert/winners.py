@@ -119,7 +119,8 @@ def _break_ties(
     if not len(tied):
         return best
     rows = _rows_at(versions, tied, sizes)
-    content = row_codes(rows.columns, len(rows))
+    # Which of two equal rows arrived first must not matter, so they are two unless identical.
+    content = row_codes(rows.columns, len(rows), identical=True)
     reference = np.searchsorted(tied, tops[tied])
     differing = np.isin(key[tied], key[tied][content != content[reference]])
     greatest: dict[int, tuple[str, int]] = {}

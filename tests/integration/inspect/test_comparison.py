@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
+from livemart.arrow.bags import difference
 from livemart.inspect.comparison import compare
+from livemart.spark.arrow_views import to_view
 from livemart.spark.differences import counted_difference
+from tests.bag_histories import bag_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,9 +38,9 @@ def rows(*values: str) -> str:
         (rows("(1, 'a')", "(1, 'a')"), rows("(1, 'a')"), 1),
         (rows("(1, null)"), rows("(1, null)"), 0),
         (rows("(1, null)"), rows("(null, 1)").replace("(k, v)", "(k, v)"), 2),
-        (rows("(1, map('x', 1, 'y', 2))"), rows("(1, map('y', 2, 'x', 1))"), 0),
+        (rows("(1, map('x', 1, 'y', 2))"), rows("(1, map('y', 2, 'x', 1))"), 2),
         (rows("(1, map('x', 1))"), rows("(1, map('x', 2))"), 2),
-        (rows("(1, array(map('x', 1, 'y', 2)))"), rows("(1, array(map('y', 2, 'x', 1)))"), 0),
+        (rows("(1, array(map('x', 1, 'y', 2)))"), rows("(1, array(map('y', 2, 'x', 1)))"), 2),
         (rows("(1, struct(map('x', 1)))"), rows("(1, struct(map('x', 1)))"), 0),
     ],
 )
@@ -64,13 +68,60 @@ def test_a_bag_of_doubles_without_any_exact_column(spark: SparkSession) -> None:
     assert differences(spark, one, one.replace("(2)", "(3)")) == 1
 
 
+def test_the_sign_of_a_zero_counts_where_a_column_is_passed_on(spark: SparkSession) -> None:
+    kinds = "-0.0d as d, array(-0.0d) as a, -0.0d as computed, array(-0.0d) as computed_too"
+    stored, recomputed = spark.sql(f"select {kinds}"), spark.sql(f"select {kinds}".replace("-", ""))
+
+    assert compare(stored, recomputed, {}, ()).is_equal
+    found = {
+        name: [example.row[name] for example in compare(stored, recomputed, {}, (name,)).examples]
+        for name in ("d", "a")
+    }
+    assert {name: sorted(map(str, values)) for name, values in found.items()} == {
+        "d": ["-0.0", "0.0"],
+        "a": ["[-0.0]", "[0.0]"],
+    }
+    # Without a column that is compared within a tolerance.
+    exact = stored.select("d", "a"), recomputed.select("d", "a")
+    assert compare(*exact, {}, ("d", "a")).count == 2
+    assert compare(exact[0], exact[0], {}, ("d", "a")).is_equal
+
+
+def test_spark_and_arrow_find_the_same_rows_identical(spark: SparkSession) -> None:
+    number = pa.float64()
+    of_numbers = pa.map_(pa.string(), number)
+    kinds: dict[str, tuple[pa.DataType, list[Any]]] = {
+        "d": (number, [0.0, -0.0, math.nan, 1.5]),
+        "f": (pa.float32(), [0.0, -0.0, -math.nan]),
+        "a": (pa.list_(number), [[], [0.0], [-0.0], [0.0, None], [None, -0.0]]),
+        "s": (pa.struct([("t", pa.string()), ("x", number)]), [{"t": "0.0}", "x": -0.0}, {}]),
+        "m": (of_numbers, [[("a", 0.0), ("b", 1.0)], [("b", 1.0), ("a", 0.0)], [("a", -0.0)]]),
+        "k": (pa.map_(number, of_numbers), [[(0.0, [("a", -0.0)])], [(-0.0, [("a", -0.0)])]]),
+        "n": (
+            pa.list_(pa.struct([("m", of_numbers)])),
+            [[{"m": [("a", 1.0), ("b", -0.0)]}], [{"m": [("b", -0.0), ("a", 1.0)]}], [{"m": None}]],
+        ),
+    }
+    schema = pa.schema([(name, kind) for name, (kind, _) in kinds.items()])
+    nothing = dict.fromkeys(kinds)
+    rows = [nothing | {name: it} for name, (_, values) in kinds.items() for it in (*values, None)]
+    old, new = (pa.Table.from_pylist(it, schema=schema) for it in (rows, rows[::-1] + rows[::2]))
+    to_view(spark, "old_rows", old)
+    to_view(spark, "new_rows", new)
+
+    sides = [("select * from old_rows", 1, 0), ("select * from new_rows", 0, 1)]
+    found = spark.sql(str(counted_difference(schema, sides))).toArrow()
+
+    assert bag_of(found) == bag_of(difference(new, old))
+
+
 def test_a_map_within_a_struct_that_lost_a_null_is_another_row(spark: SparkSession) -> None:
     schema = pa.schema([("s", pa.struct([("m", pa.map_(pa.string(), pa.int32()))]))])
     stored = "select named_struct('m', map('a', 1, 'b', cast(null as int))) as s"
     reordered = "select named_struct('m', map('b', cast(null as int), 'a', 1)) as s"
     lost = "select named_struct('m', map('a', 1)) as s"
 
-    for now, expected in ((reordered, 0), (lost, 2)):
+    for now, expected in ((stored, 0), (reordered, 2), (lost, 2)):
         sides = [(stored, 1, 0), (now, 0, 1)]
         assert spark.sql(str(counted_difference(schema, sides))).count() == expected
 

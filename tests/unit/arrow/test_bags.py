@@ -1,4 +1,4 @@
-"""Equality of rows as Spark groups them."""
+"""Rows that are equal, as Spark groups them, and rows that are identical, bit for bit."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from livemart.arrow.bags import (
     OLD_COUNT,
     WEIGHT,
     difference,
+    first_copies,
     is_member,
     matching_rows,
     net_rows,
@@ -53,31 +54,39 @@ def test_equal_values_share_a_code(kind: pa.DataType, same: list[object], other:
     assert (third == first) == pa.types.is_null(kind)
 
 
-def identity(value: Any, kind: pa.DataType) -> object:
-    """Return what is equal for values, and only for values, that Spark's GROUP BY puts together."""
+def form(value: Any, kind: pa.DataType, *, identical: bool) -> object:
+    """Return what values share if they are identical, or else if Spark's GROUP BY has one group."""
+
+    def part(value: Any, kind: pa.DataType) -> object:
+        return form(value, kind, identical=identical)
+
     if value is None:
         return None
     if pa.types.is_floating(kind):
-        return "NaN" if math.isnan(value) else value
+        if math.isnan(value):
+            return "NaN"
+        return str(value) if identical else value
     if pa.types.is_map(kind):
         inner = kind.key_type, kind.item_type
-        return frozenset(tuple(map(identity, entry, inner)) for entry in value)
+        entries = [tuple(map(part, entry, inner)) for entry in value]
+        return tuple(entries) if identical else frozenset(entries)
     if pa.types.is_list(kind):
-        return tuple(identity(part, kind.value_type) for part in value)
+        return tuple(part(item, kind.value_type) for item in value)
     if pa.types.is_struct(kind):
-        return tuple((field.name, identity(value[field.name], field.type)) for field in kind)
+        return tuple((field.name, part(value[field.name], field.type)) for field in kind)
     return value
 
 
+@pytest.mark.parametrize("identical", [False, True])
 @pytest.mark.parametrize("name", KINDS)
-def test_two_values_of_a_type_share_a_code_if_spark_groups_them(name: str) -> None:
+def test_two_values_of_a_type_share_a_code_if_they_are_one(name: str, identical: bool) -> None:
     kind = KINDS[name].arrow
     values = [*KINDS[name].values, None] * 2
-    identities = [identity(value, kind) for value in values]
+    forms = [form(value, kind, identical=identical) for value in values]
 
-    codes = row_codes([array(name, values)], len(values))
+    codes = row_codes([array(name, values)], len(values), identical=identical)
 
-    expected = [[one == other for other in identities] for one in identities]
+    expected = [[one == other for other in forms] for one in forms]
     assert (codes[:, None] == codes[None, :]).tolist() == expected
 
 
@@ -90,10 +99,16 @@ def test_rows_of_every_type_add_up_and_are_found(seed: int) -> None:
     ]
     rows = [chance.choice(rows) for _ in range(200)]
     weights = [chance.randint(-2, 2) for _ in rows]
-    identities = [
-        tuple(identity(part, kind.arrow) for part, kind in zip(row, KINDS.values(), strict=True))
-        for row in rows
-    ]
+    identities, equals = (
+        [
+            tuple(
+                form(part, kind.arrow, identical=identical)
+                for part, kind in zip(row, KINDS.values(), strict=True)
+            )
+            for row in rows
+        ]
+        for identical in (True, False)
+    )
     columns = zip(*rows, strict=True)
     table = pa.table(
         {name: array(name, values) for name, values in zip(KINDS, columns, strict=True)}
@@ -106,7 +121,53 @@ def test_rows_of_every_type_add_up_and_are_found(seed: int) -> None:
     is_found = is_member(table.columns, table.slice(0, 20).columns)
 
     assert sorted(netted[WEIGHT].to_pylist()) == sorted(filter(None, expected.values()))
-    assert is_found.tolist() == [row in identities[:20] for row in identities]
+    assert is_found.tolist() == [row in equals[:20] for row in equals]
+
+
+_MAP = pa.map_(pa.string(), pa.float64())
+_KEYED_BY_ZERO = pa.map_(pa.float64(), pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "other"),
+    [
+        (pa.float64(), 0.0, -0.0),
+        (pa.float32(), -0.0, 0.0),
+        (pa.list_(pa.float64()), [None, 0.0], [None, -0.0]),
+        (pa.struct([("a", pa.float32())]), {"a": 0.0}, {"a": -0.0}),
+        (_MAP, [("a", 0.0)], [("a", -0.0)]),
+        (_KEYED_BY_ZERO, [(0.0, 1)], [(-0.0, 1)]),
+        (_MAP, [("a", None), ("b", 2.0)], [("b", 2.0), ("a", None)]),
+        (
+            pa.map_(pa.string(), _MAP),
+            [("x", [("a", 1.0), ("b", 2.0)])],
+            [("x", [("b", 2.0), ("a", 1.0)])],
+        ),
+        (pa.list_(pa.struct([("m", _MAP)])), [{"m": [("a", 0.0)]}], [{"m": [("a", -0.0)]}]),
+    ],
+)
+def test_equal_values_may_not_be_identical(kind: pa.DataType, value: object, other: object) -> None:
+    array = pa.array([value, other, value, None, None], kind)
+
+    assert len(set(row_codes([array], 5).tolist())) == 2
+    first, second, third, *missing = row_codes([array], 5, identical=True).tolist()
+    assert first == third != second
+    assert missing[0] == missing[1] not in (first, second)
+
+
+def test_nan_is_one_value() -> None:
+    array = pa.array([[math.nan], [-math.nan]])
+
+    assert len(set(row_codes([array], 2, identical=True))) == 1
+    assert difference(pa.table({"a": array[:1]}), pa.table({"a": array[1:]})).num_rows == 0
+
+
+def test_only_identical_rows_cancel_out_or_go() -> None:
+    rows = pa.table({"d": [-0.0, 0.0], "n": [1, 1]})
+
+    assert net_rows(rows, pa.array([-1, 1])).num_rows == 2
+    assert str(without(rows, rows.slice(1))["d"].to_pylist()) == "[-0.0]"
+    assert first_copies(rows, rows.slice(1)).tolist() == [False, True]
 
 
 def test_slices_are_compared_by_their_own_rows() -> None:
@@ -139,17 +200,19 @@ def test_weights_of_equal_rows_add_up(rows: list[tuple[int, int | None, int]]) -
     assert weights_of(netted) == {row: weight for row, weight in expected.items() if weight}
 
 
+@pytest.mark.parametrize("identical", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_membership_agrees_with_counting_rows(seed: int) -> None:
+def test_membership_agrees_with_counting_rows(seed: int, identical: bool) -> None:
     first, *_, second = keyless_history(seed, 6)
     left = first.diff.drop_columns([OLD_COUNT, NEW_COUNT])
     right = second.diff.drop_columns([OLD_COUNT, NEW_COUNT])
-    wanted = bag_of(right)
+    wanted = bag_of(right, identical=identical)
     expected = [
-        next(iter(bag_of(left.slice(position, 1)))) in wanted for position in range(left.num_rows)
+        next(iter(bag_of(left.slice(position, 1), identical=identical))) in wanted
+        for position in range(left.num_rows)
     ]
 
-    actual = is_member(left.columns, right.columns)
+    actual = is_member(left.columns, right.columns, identical=identical)
 
     assert actual.tolist() == expected
 
@@ -161,18 +224,14 @@ def test_a_difference_is_what_is_there_more_or_less_often(is_nested: bool) -> No
         held: list[Any] = [[value] if is_nested else value for value in values]
         return pa.table({"value": pa.array(held, kind), "name": ["a"] * len(values)})
 
-    changed = difference(bag(0.0, math.nan, None, 1.0, 1.0), bag(-0.0, math.nan, 1.0, 2.0))
+    changed = difference(bag(0.0, -math.nan, None, 1.0, 1.0), bag(-0.0, math.nan, 1.0, 2.0))
 
     values = [row["value"][0] if is_nested else row["value"] for row in changed.to_pylist()]
     counts = zip(changed[OLD_COUNT].to_pylist(), changed[NEW_COUNT].to_pylist(), strict=True)
-    assert dict(zip(values, counts, strict=True)) == {None: (0, 1), 1.0: (1, 2), 2.0: (1, 0)}
-
-
-@pytest.mark.parametrize("new", [0.0, -0.0])
-def test_a_difference_shows_rows_as_they_are_now(new: float) -> None:
-    changed = difference(pa.table({"value": [new, new]}), pa.table({"value": [-new]}))
-
-    assert str(changed["value"][0].as_py()) == str(new)
+    assert dict(zip(map(str, values), counts, strict=True)) == {
+        **{"None": (0, 1), "1.0": (1, 2), "2.0": (1, 0)},
+        **{"0.0": (0, 1), "-0.0": (1, 0)},
+    }
 
 
 def test_many_wide_rows_keep_their_codes_apart() -> None:

@@ -7,7 +7,13 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from livemart.spark.differences import grouped_columns, row_of_literals, typed_columns
+from livemart.spark.differences import (
+    comparable,
+    grouped_columns,
+    row_of_literals,
+    typed_columns,
+)
+from livemart.spark.types import spark_schema
 
 AS_OF = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)
 
@@ -44,7 +50,7 @@ def test_other_rows_stay_in_a_view(rows: pa.Table) -> None:
     assert row_of_literals(rows) is None
 
 
-def test_rows_with_maps_are_grouped_by_their_sorted_entries_at_any_depth() -> None:
+def test_rows_with_maps_are_grouped_by_their_entries_at_any_depth() -> None:
     counts = pa.map_(pa.string(), pa.int64())
     schema = pa.schema(
         [("id", pa.int64()), ("by_dish", counts), ("it's", pa.struct([("by_dish", counts)]))]
@@ -56,10 +62,29 @@ def test_rows_with_maps_are_grouped_by_their_sorted_entries_at_any_depth() -> No
     entries = "named_struct('key', {0}.key, 'value', {0}.value)"
     assert groups == [
         "`id`",
-        f"array_sort(transform(map_entries(`by_dish`), x0 -> {entries.format('x0')}))",
-        "if(`it's` is null, null, named_struct('by_dish', array_sort(transform("
-        f"map_entries(`it's`.`by_dish`), x1 -> {entries.format('x1')}))))",
+        f"transform(map_entries(`by_dish`), x0 -> {entries.format('x0')})",
+        "if(`it's` is null, null, named_struct('by_dish', transform("
+        f"map_entries(`it's`.`by_dish`), x1 -> {entries.format('x1')})))",
     ]
+
+
+def test_rows_with_doubles_are_grouped_by_the_signs_of_zeros_too() -> None:
+    schema = pa.schema([("d", pa.float64()), ("a", pa.list_(pa.float32())), ("n", pa.int64())])
+
+    selected, groups = grouped_columns(schema)
+
+    assert selected == ["any_value(`d`) as `d`", "any_value(`a`) as `a`", "`n`"]
+    signs = "if(`d` = 0, cast(`d` as string) = '-0.0', false)"
+    assert groups == ["`d`", signs, "`a`", "cast(`a` as string)", "`n`"]
+
+
+def test_as_keys_maps_are_equal_whatever_the_order_of_their_entries() -> None:
+    (field,) = spark_schema(pa.schema([("m", pa.map_(pa.string(), pa.int64()))])).fields
+
+    assert comparable("`m`", field.dataType) == (
+        "array_sort(transform(map_entries(`m`), x0 -> named_struct('key', x0.key, 'value',"
+        " x0.value)))"
+    )
 
 
 def test_texts_that_a_table_holds_as_null_are_selected_as_null() -> None:

@@ -47,6 +47,33 @@ def test_the_greater_text_wins_a_tie_and_a_repeat_changes_nothing() -> None:
     assert (list(greater.written), list(greater.removed)) == ([0], [0])
 
 
+@pytest.mark.parametrize(
+    ("kind", "lesser", "greater"),
+    [
+        (pa.map_(pa.string(), pa.int64()), [("a", 2), ("b", 1)], [("b", 1), ("a", 2)]),
+        (pa.float64(), -0.0, 0.0),
+        (pa.list_(pa.float64()), [-0.0], [0.0]),
+    ],
+)
+def test_equal_rows_that_are_not_identical_tie_whichever_arrives_first(
+    kind: pa.DataType, lesser: object, greater: object
+) -> None:
+    schema = pa.schema([("key", pa.string()), ("at", pa.int64()), ("value", kind)])
+    one, other = (
+        pa.Table.from_pylist([{"key": "a", "at": 5, "value": value}], schema)
+        for value in (lesser, greater)
+    )
+    names, known = tuple(schema.names), one.slice(1).select(["key", "at"])
+
+    def written(stored: pa.Table, arrived: pa.Table) -> list[int]:
+        no_delete = np.zeros(1, dtype=bool)
+        versions = KeyVersions(("key",), ("at",), names, stored, known, arrived, no_delete)
+        return list(decide(versions).written)
+
+    assert (written(one, other), written(other, one)) == ([0], [])
+    assert (written(one, one), written(other, other)) == ([], [])
+
+
 def test_nothing_known_and_nothing_arrived_is_no_change() -> None:
     outcome = _decide()
 
