@@ -11,6 +11,9 @@ its commit there.
     epoch/relation/drift/withdrawn  the same, taken back when the batch lands after all
     epoch/relation/files/COUNT      dead letters for whole files, COUNT of them there before
 
+A commit of a model's rows also says how they came about and how many changed, so that a batch that
+begins again can tell it.
+
 A new checkpoint has a new epoch, since its batches count from 0 again; a rebuilt model has a new
 generation, since the batch that rebuilds it may have written its table before. (The snapshot log is
 one table for all epochs and names its own, `epoch/snapshots`.)
@@ -21,18 +24,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+# What the commit of a model says of itself: how it was refreshed, why in full, and the count of
+# `Commit.rows_changed`, but where all rows of its table were replaced.
+STRATEGY, REASON, ROWS_CHANGED = "strategy", "reason", "rows_changed"
+
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """Who commits: application id and version, and what the commit says of itself."""
+    """Who commits: application id and version, and what the commit says of itself.
+
+    The first two are what a commit is known by; whatever else it says, it is the same tag.
+    """
 
     app_id: str
     version: int
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def with_metadata(self, metadata: Mapping[str, str]) -> Tag:
         """Return the tag of the same commit that says more of itself."""
         return replace(self, metadata={**self.metadata, **metadata})
+
+    def moved_by(self, strategy: str, reason: str | None = None) -> Tag:
+        """Return the tag of a commit that says by which strategy a model was refreshed, and why."""
+        return self.with_metadata({STRATEGY: strategy} | ({REASON: reason} if reason else {}))
+
+    def counting(self, rows_changed: int) -> Tag:
+        """Return the tag of a commit that says how many rows it changes, of a model alone."""
+        is_of_model = STRATEGY in self.metadata
+        return self.with_metadata({ROWS_CHANGED: str(rows_changed)}) if is_of_model else self
 
 
 @dataclass(frozen=True, slots=True)

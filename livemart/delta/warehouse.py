@@ -55,7 +55,12 @@ _COARSE = timedelta(milliseconds=2)
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a commit did. `skipped`: the table carried this tag already, nothing was written."""
+    """What a commit did. `skipped`: the table carried this tag already, nothing was written.
+
+    `rows_changed`: of how many distinct rows there are more or fewer copies now. A row that was
+    updated is two of them, as it was and as it is; of a table that was replaced as a whole all its
+    rows count.
+    """
 
     version: int
     rows_changed: int = 0
@@ -216,7 +221,8 @@ class Warehouse:
                 return Commit(index.version)
             _require_writable(table, relation)
             try:
-                version = commit_diff(index, rows, key=key, tag=tag, written=written)
+                said = tag.counting(rows.num_rows)
+                version = commit_diff(index, rows, key=key, tag=said, written=written)
             except VersionTakenError as error:
                 raise _table_changed(relation, index.version) from error
             except StoredRowsError as error:
@@ -325,6 +331,14 @@ class Warehouse:
         """Return the metadata of a commit's tag; empty if it had none or its entry is gone."""
         entry = read_entry(self.path(relation), version)
         return {} if entry is None else entry.metadata
+
+    def tagged_entry(self, relation: str, tag: Tag) -> LogEntry | None:
+        """Return the commit that carries a tag; None if none does, or its entry is gone."""
+        for version in range(self.version(relation), -1, -1):
+            entry = read_entry(self.path(relation), version)
+            if entry is None or entry.transactions.get(tag.app_id) == tag.version:
+                return entry
+        return None
 
     def data_changed_between(self, relation: str, v0: int, v1: int) -> list[LogEntry | None]:
         """Return the commits v0 < version <= v1 that change rows, schema or table id.

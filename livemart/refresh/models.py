@@ -13,7 +13,8 @@ from typing import Protocol
 
 import structlog
 
-from livemart.delta.warehouse import Commit
+from livemart.delta.tags import REASON, ROWS_CHANGED, STRATEGY, Tag
+from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import PlanError, RefreshError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
@@ -257,11 +258,12 @@ class _Refresher:
         rebuild = start if isinstance(start, Rebuild) else None
         generation = rebuild.generation if rebuild else (before.generation if before else 0)
         tag = context.tags.rows(model.relation, generation, plan.fingerprint)
-        strategy, code = plan.strategy.name, None
         if warehouse.exists(model.relation) and warehouse.is_tagged(model.relation, tag):
-            commit = Commit(warehouse.version(model.relation), skipped=True)
+            commit, said = committed_before(warehouse, model.relation, tag)
+            strategy, code = said.get(STRATEGY, plan.strategy.name), said.get(REASON)
         elif rebuild is not None or before is None:
             strategy, code = Full.name, rebuild.code if rebuild else None
+            tag = tag.moved_by(strategy, code)
             # A rebuild stamps every row anew, also those that stay as they are.
             stored = None if plan.stamps else self.inputs.newest(model.relation)
             commit = refresh_full(context, model, plan, self.inputs, tag, stored)
@@ -295,6 +297,18 @@ class _Refresher:
             (project.models.get(unique_id) or project.sources[unique_id]).relation
             for unique_id in read_tables(project, model)
         ]
+
+
+def committed_before(
+    warehouse: Warehouse, relation: str, tag: Tag
+) -> tuple[Commit, Mapping[str, str]]:
+    """Return what an earlier attempt at a batch has committed, and what the commit says of it."""
+    entry = warehouse.tagged_entry(relation, tag)
+    said: Mapping[str, str] = {} if entry is None else entry.metadata
+    rows = int(said.get(ROWS_CHANGED, 0))
+    if entry is not None and STRATEGY in said and ROWS_CHANGED not in said:
+        rows = warehouse.row_count(relation, entry.version)
+    return Commit(warehouse.version(relation), rows, skipped=True), said
 
 
 def carried(before: ModelState, took_ms: int = 0) -> ModelState:

@@ -98,6 +98,7 @@ def move(
             hint="follow the reason's advice, or set the policy to auto",
         )
     reason = reason or next(iter(plan.reasons), None)
+    tag = tag.moved_by(Full.name, reason.code if reason else None)
     commit = refresh_full(context, model, plan, inputs, tag, inputs.newest(model.relation))
     if failure is not None:
         # Only now: an error that the full refresh meets, too, is the SQL's own.
@@ -129,6 +130,7 @@ def _by_strategy(
             return Commit(stored.version), strategy
         if plan.stamps:
             change = stamped(session, plan, whole, change)
+        tag = tag.moved_by(strategy)
         return commit_change(context, model.relation, plan, change, tag), strategy
 
 

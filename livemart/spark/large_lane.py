@@ -85,7 +85,7 @@ class LargeLane:
             staged = f"_diff_{uuid.uuid4().hex}"
             diff.createOrReplaceTempView(staged)
             statement = self._statement(relation, staged, schema, key, has_old=old_rows > 0)
-            with self._tagged(tag), _conflicts(relation):
+            with self._tagged(tag.counting(rows)), _conflicts(relation):
                 self._spark.sql(statement)
         finally:
             diff.unpersist()

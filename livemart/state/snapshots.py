@@ -63,7 +63,8 @@ Status = Literal["published", "held"]
 class ModelState:
     """What a snapshot holds of one model.
 
-    `version` is the table's, `generation` counts its rebuilds, `took_ms` the refresh.
+    `version` is the table's, `generation` counts its rebuilds, `took_ms` the refresh;
+    `rows_changed`: see `Commit`.
     """
 
     version: int

@@ -36,6 +36,15 @@ def test_a_commit_of_rows_names_its_batch_and_fingerprint() -> None:
     }
 
 
+def test_a_commit_of_a_model_says_how_and_how_much_it_changed() -> None:
+    landed = Tag("e/bronze.orders/0", 7)
+    tag = landed.moved_by("signed").counting(3)
+
+    assert tag.metadata == {"strategy": "signed", "rows_changed": "3"}
+    assert landed.moved_by("full", "NEW_MODEL").metadata["reason"] == "NEW_MODEL"
+    assert landed.counting(3).metadata == {}
+
+
 @pytest.mark.parametrize(
     ("app_id", "version", "generation"),
     [

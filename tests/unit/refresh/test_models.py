@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 
 from livemart.conflicts import may_pass
@@ -24,6 +25,7 @@ from livemart.refresh.inputs import PinnedInputs
 from livemart.spark.model_errors import ModelFailedError
 from livemart.state.snapshots import LEFT_OUT, ModelState, SetAside, Snapshot
 from tests.models import make_model
+from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FRONTIER = Snapshot(7, "e", 2, "refresh", None, {}, {}, {}, "published", NOON, NOON)
@@ -40,6 +42,28 @@ TABLE = make_model(
     compiled_code="select city, count(*) as n from m.seen group by 1",
     depends_on=(VIEW.unique_id,),
 )
+
+
+def test_a_batch_that_begins_again_tells_what_it_has_committed(tmp_path: Path) -> None:
+    warehouse, rows = Warehouse(tmp_path), pa.table({"id": [1, 2], "name": ["a", "b"]})
+    replaced = tag(1).moved_by("full", "FINGERPRINT_CHANGED")
+    moved, older = tag(2).moved_by("signed"), tag(4)
+    warehouse.overwrite(RELATION, rows.cast(SMALL), replaced)
+    assert _told(warehouse, replaced) == (2, {"strategy": "full", "reason": "FINGERPRINT_CHANGED"})
+
+    warehouse.commit(RELATION, diff((1, "a", 1, 0), (1, "c", 0, 1), (7, "x", 0, 1)), moved)
+    warehouse.commit(RELATION, diff((8, "x", 0, 1)), tag(3))
+    # The one is an update, and counts as it was and as it is; another commit came behind it.
+    assert _told(warehouse, moved) == (3, {"strategy": "signed", "rows_changed": "3"})
+
+    warehouse.commit(RELATION, diff((9, "x", 0, 1)), older)
+    assert _told(warehouse, older) == (0, {})
+
+
+def _told(warehouse: Warehouse, committed: Tag) -> tuple[int, dict[str, str]]:
+    commit, said = models.committed_before(warehouse, RELATION, committed)
+    assert (commit.skipped, commit.version) == (True, warehouse.version(RELATION))
+    return commit.rows_changed, dict(said)
 
 
 def test_a_model_whose_inputs_have_not_changed_keeps_its_state(tmp_path: Path) -> None:
@@ -102,7 +126,9 @@ class Batches:
     ) -> Commit:
         self.tried.append(model.name)
         # By it a replay tells a commit of this SQL.
-        assert tag == Tags("e", 3).rows(model.relation, 0, plan.fingerprint)
+        assert tag == Tags("e", 3).rows(model.relation, 0)
+        assert tag.metadata["fingerprint"] == plan.fingerprint
+        assert (tag.metadata["strategy"], tag.metadata["reason"]) == ("full", "NEW_MODEL")
         if model.unique_id == TABLE.unique_id:
             raise ZeroDivisionError("[DIVIDE_BY_ZERO] by zero")
         return Commit(0)
