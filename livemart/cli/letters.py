@@ -74,7 +74,9 @@ _FILTERS = (
 @dead_letters.command("list")
 @with_flags(PROJECT, PLACES, _FILTERS, OUTPUT)
 @json_or_text
-@click.option("--all", "with_redriven", is_flag=True, help="Also those that were re-driven.")
+@click.option(
+    "--all", "with_redriven", is_flag=True, help="Also those that were re-driven or dismissed."
+)
 def list_letters(output: str, with_redriven: bool, **flags: Any) -> None:
     """Count dead letters by source and reason, with the first and last time."""
     _report(output, 0, with_redriven, flags)
@@ -83,7 +85,9 @@ def list_letters(output: str, with_redriven: bool, **flags: Any) -> None:
 @dead_letters.command("show")
 @with_flags(PROJECT, PLACES, _FILTERS, OUTPUT)
 @json_or_text
-@click.option("--all", "with_redriven", is_flag=True, help="Also those that were re-driven.")
+@click.option(
+    "--all", "with_redriven", is_flag=True, help="Also those that were re-driven or dismissed."
+)
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
 def show_letters(output: str, limit: int, with_redriven: bool, **flags: Any) -> None:
     """Count dead letters by source and reason, and show the newest: what is wrong, and where."""
@@ -146,6 +150,32 @@ def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
         click.echo(f"{counted(counts.records, 'record')} {verb}{_left(counts)}")
         if counts.left and not counts.records:
             sys.exit(1)
+
+
+@dead_letters.command("dismiss")
+@with_flags(PROJECT, PLACES, _FILTERS, OUTPUT)
+@click.option("--dry-run", is_flag=True, help="Only say how many letters would be dismissed.")
+def dismiss_letters(dry_run: bool, **flags: Any) -> None:
+    """Mark dead letters as done, without handing their records over.
+
+    Nothing is deleted: `list --all` and `show --all` count them on.
+    """
+    asked = _asked(flags)
+    if all(value is None for value in asked.values()):
+        raise click.UsageError("say which letters: --source, --reason, --since or --until")
+    with reported_errors(flags) as settings:
+        from livemart.delta.warehouse import Warehouse
+        from livemart.inspect.letter_export import chosen_rows
+        from livemart.land.redrive import Redrive
+
+        warehouse = Warehouse(settings.warehouse)
+        with Redrive(warehouse, settings.landing).begun() as driver:
+            letters = chosen_rows(warehouse, _choice(settings, asked))
+            count = sum(map(len, letters.values()))
+            if not dry_run:
+                driver.dismiss(letters)
+        verb = "would be dismissed" if dry_run else "dismissed"
+        click.echo(f"{counted(count, 'letter')} {verb}")
 
 
 def _report(output: str, limit: int, with_redriven: bool, flags: dict[str, Any]) -> None:

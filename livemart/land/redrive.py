@@ -88,6 +88,11 @@ class Redrive:
                 counts.records += len(records)
         return counts
 
+    def dismiss(self, letters: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Mark letters as done, by their table, whatever their records; call it within `begun`."""
+        for relation, rows in letters.items():
+            mark(self._warehouse, relation, rows, None, datetime.now(UTC))
+
     def _hand_over(self, relation: str, source: SourceTable, records: Sequence[Redriven]) -> int:
         """Mark letters of table `relation` and hand their records over; return how many files."""
         groups: dict[bytes, list[Redriven]] = {}

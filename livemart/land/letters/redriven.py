@@ -1,4 +1,4 @@
-"""Marks dead letters whose records were handed over again.
+"""Marks dead letters that wait for nobody: handed over again, or dismissed.
 
 Used by a re-drive, which marks a letter before its record is handed over, and by whoever shows
 letters. The marks of a source schema are a table of their own, so that letters stay as they were.
@@ -6,6 +6,7 @@ letters. The marks of a source schema are a table of their own, so that letters 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -85,10 +86,13 @@ def mark(
     warehouse: Warehouse,
     relation: str,
     letters: Sequence[Mapping[str, Any]],
-    file: str,
+    file: str | None,
     redriven_at: datetime,
 ) -> None:
-    """Mark letters (by `LETTER_KEY`) of a table, at most once for the file that hands them over."""
+    """Mark letters (by `LETTER_KEY`) of a table, at most once for the file that hands them over.
+
+    Without a file they are dismissed.
+    """
     marks = marks_relation(relation)
     if not warehouse.exists(marks):
         warehouse.create(marks, MARKS)
@@ -96,5 +100,5 @@ def mark(
         {name: letter[name] for name in LETTER_KEY} | {"redriven_at": redriven_at, "file": file}
         for letter in letters
     ]
-    tag = Tag(f"redrive/{marks}/{file}", 1)
+    tag = Tag(f"redrive/{marks}/{file or uuid.uuid4()}", 1)
     warehouse.commit(marks, as_added(pa.Table.from_pylist(rows, schema=MARKS)), tag)

@@ -32,8 +32,10 @@ class LetterBody(Shape, title="DeadLetter"):
     is_cut: bool = Field(description="True if only the beginning of the record is kept.")
     batch_id: int
     landed_at: datetime
-    redriven_at: datetime | None = Field(description="When it was handed over again.")
-    redriven_in: str | None = Field(description="In which file below the landing folder.")
+    redriven_at: datetime | None = Field(description="When it was handed over again, or dismissed.")
+    redriven_in: str | None = Field(
+        description="In which file below the landing folder; null if dismissed."
+    )
 
 
 class DeadLetters(Shape):

@@ -50,6 +50,24 @@ def test_a_dry_run_hands_nothing_over(shop: Shop) -> None:
     assert not list(shop.folder.glob("notes/redrive-*"))
 
 
+def test_letters_that_are_dismissed_wait_no_more_and_stay(shop: Shop) -> None:
+    shop.land(1, shop.deliver("notes/2.jsonl", ["{broken"]))
+    assert run("dismiss").exit_code == 2
+    trial = run("dismiss", "--reason", "TYPE_MISMATCH", "--dry-run")
+
+    done = [run("dismiss", "--reason", "TYPE_MISMATCH").stdout for _ in range(2)]
+
+    assert trial.stdout == "2 letters would be dismissed\n"
+    assert done == ["2 letters dismissed\n", "0 letters dismissed\n"]
+    assert json.loads(run("list", "--output", "json").stdout)["total"] == 1
+    assert json.loads(run("list", "--all", "--output", "json").stdout)["total"] == 3
+    assert run("redrive").stdout == "1 record handed over again\n"
+    # A second choice is another mark.
+    shop.land(2, shop.deliver("notes/3.jsonl", ['{"id":"c","n":"z"}']))
+    assert run("dismiss", "--source", "notes").stdout == "1 letter dismissed\n"
+    assert run("list").stdout == "no dead letters\n"
+
+
 def test_letters_are_chosen_by_time(shop: Shop) -> None:
     at = NOON.isoformat()
 
