@@ -29,6 +29,7 @@ _UNORDERED = ("array", "map", "struct", "binary")
 
 _NO_TYPE = "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>"
 ONE_COLUMN = "Spark does not tell columns apart by letter case: keep one of them"
+_NO_VARIANT = "declare string, which takes any JSON, and write parse_json in a model"
 _NO_NAME = "a table of Delta takes any name without blanks and without any of ,;{}()="
 
 
@@ -91,7 +92,8 @@ class DeclaredColumns:
             kind = parse_type(column.data_type)
         except TypeSyntaxError as error:
             finding = f"{column.data_type}: {error}{nearest(error.word.lower(), TYPE_WORDS)}"
-            self._refuse("SOURCE_COLUMN_INVALID", path, finding, _NO_TYPE)
+            hint = _NO_VARIANT if error.word.lower() == "variant" else _NO_TYPE
+            self._refuse("SOURCE_COLUMN_INVALID", path, finding, hint)
             return
         for name in (name for part in kind.walk() for name, _ in part.fields):
             if not is_storable(name):

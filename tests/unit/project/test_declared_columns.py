@@ -23,6 +23,17 @@ def test_names_and_types_that_spark_reads_are_taken() -> None:
     assert _codes(*COLUMNS) == []
 
 
+@pytest.mark.parametrize("kind", ["variant", "array<VARIANT>", "struct<a:variant>"])
+def test_a_variant_is_refused_with_the_way_out(kind: str) -> None:
+    mistakes = Mistakes(Where("a.yml", "orders"))
+
+    DeclaredColumns([Column("body", kind)], mistakes).check()
+
+    (error,) = mistakes.errors
+    assert error.code == "SOURCE_COLUMN_INVALID"
+    assert error.hint is not None and "declare string" in error.hint and "parse_json" in error.hint
+
+
 @pytest.mark.parametrize(
     "name",
     ["größe", "日本", "İd", "order", "null", "a`b", "a.b", "it's", "50%", "1st", "_weight", "w0"],
