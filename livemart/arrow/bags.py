@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.arrow.variants import has_parts, identities, is_variant
+
 # No table of the analyst's has columns that begin like these: they stand beside its own.
 WEIGHT = "__livemart_weight"
 # How often a changed row was there, and is there now.
@@ -247,7 +249,7 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind))
+    return not (has_parts(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind))
 
 
 def _canonical(array: pa.Array | pa.ChunkedArray, identical: bool) -> pa.Array | pa.ChunkedArray:
@@ -266,6 +268,8 @@ def _canonical(array: pa.Array | pa.ChunkedArray, identical: bool) -> pa.Array |
 
 def _value_codes(array: pa.Array, identical: bool) -> _Codes:
     kind = array.type
+    if is_variant(kind):
+        return _value_codes(identities(array), identical)
     if pa.types.is_dictionary(kind):
         return _value_codes(array.dictionary_decode(), identical)
     if pa.types.is_null(kind):

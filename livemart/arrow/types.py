@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from livemart.arrow.times import is_time
+from livemart.arrow.variants import VARIANT, is_marked, with_variants
 from livemart.errors import RefreshError
 
 # Digits of the decimal that Spark makes of an integer, by its bits, to compare it with decimals.
@@ -19,7 +20,7 @@ _EXACT_DOUBLE_BITS = 32
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type without large, view and dictionary variants; timestamps in µs, UTC."""
+    """Return the type without large, view and dictionary forms; timestamps in µs, UTC."""
     types = pa.types
     if types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
@@ -33,6 +34,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", tz="UTC" if kind.tz is not None else None)
     if types.is_dictionary(kind):
         return plain_type(kind.value_type)
+    if is_marked(kind):
+        return VARIANT
     if types.is_struct(kind):
         return pa.struct([_plain_field(field) for field in kind])
     if types.is_map(kind):
@@ -49,7 +52,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 def plain_table(table: pa.Table) -> pa.Table:
     """Return what Spark hands over with the types that tables have, one chunk a column."""
-    return table.cast(plain_schema(table.schema)).combine_chunks()
+    return with_variants(table).cast(plain_schema(table.schema)).combine_chunks()
 
 
 def compared_as(

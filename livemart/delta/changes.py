@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import WEIGHT, net_rows
+from livemart.arrow.variants import nothing_of
 from livemart.delta.log import Action, LogFile, log_file, read_entry
 from livemart.delta.parquet import read_change_file
 from livemart.errors import RefreshError
@@ -109,7 +110,7 @@ def _logged_change(root: Path, relation: str, version: int, schema: pa.Schema) -
 
 
 def _nothing(schema: pa.Schema) -> pa.Table:
-    return net_rows(schema.empty_table(), pa.array([], pa.int64()))
+    return net_rows(nothing_of(schema), pa.array([], pa.int64()))
 
 
 def _unavailable(relation: str, version: int, reason: str) -> RefreshError:

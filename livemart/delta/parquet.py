@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from livemart.arrow.variants import as_structs
 from livemart.delta.bounds import (
     has_negative_zero,
     indexed_columns,
@@ -47,12 +48,14 @@ def write_files(
         indexed: columns that have statistics in the log, as the table's properties say; without
             properties if None.
     """
+    parts = [(partition, as_structs(rows)) for partition, rows in parts]
     repeating = _repeating_columns(parts)
     return in_parallel(lambda part: _write_data(root, *part, repeating, indexed), parts)
 
 
 def write_change_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
     """Write one change-feed file for each part (with `_change_type`), return `cdc` actions."""
+    parts = [(partition, as_structs(rows)) for partition, rows in parts]
     repeating = _repeating_columns(parts)
     return in_parallel(lambda part: _write_change(root, *part, repeating), parts)
 
@@ -83,7 +86,9 @@ def completed(
     arrays = [
         data.column(field.name).cast(field.type)
         if field.name in data.column_names
-        else pa.repeat(partition.get(field.name, pa.scalar(None, field.type)), count)
+        else pa.repeat(partition[field.name], count)
+        if field.name in partition
+        else pa.nulls(count, field.type)
         for field in schema
     ]
     return pa.table(arrays, schema=schema)

@@ -16,6 +16,7 @@ import pyarrow.dataset as pds
 
 from livemart.arrow.times import DAY, is_time
 from livemart.arrow.types import compared_as, compares_exactly
+from livemart.arrow.variants import has_parts
 from livemart.spark_sql import literal, quoted
 
 # More values than this cost more to compare than the rows they would leave out.
@@ -148,7 +149,7 @@ def equal_in(schema: pa.Schema, rows: pa.Table) -> RowFilter:
     """Return a filter that stored rows pass which are equal to one of `rows` in its columns."""
     conditions = []
     for field in schema:
-        if field.name in rows.column_names and not pa.types.is_nested(field.type):
+        if field.name in rows.column_names and not has_parts(field.type):
             condition = values_condition(field.name, field.type, rows.column(field.name))
             if condition is not None:
                 conditions.append(condition)
@@ -157,7 +158,7 @@ def equal_in(schema: pa.Schema, rows: pa.Table) -> RowFilter:
 
 def narrows(kind: pa.DataType) -> bool:
     """Return False where NaN and -0.0 compare differently in Arrow and in SQL."""
-    return not (pa.types.is_nested(kind) or pa.types.is_floating(kind))
+    return not (has_parts(kind) or pa.types.is_floating(kind))
 
 
 def time_condition(

@@ -31,7 +31,7 @@ from livemart.delta.partitions import PartitionValues, partition_text, split_par
 from livemart.delta.tags import Tag
 from livemart.delta.version import DataFile, TableVersion
 
-_FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz"}
+_FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz", "variantType"}
 _MAX_WRITER_VERSION = 4
 # Measured, narrow reads of two million rows in no order: 13 ms of CPU a batch, 73 ms without.
 _WIDE_FILES_A_COMMIT = 2

@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from livemart.arrow.bags import row_codes
-from livemart.arrow.types import plain_schema
 from livemart.delta.bounds import indexed_columns
 from livemart.delta.cache import FileCache
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
@@ -30,6 +29,7 @@ from livemart.delta.matches import Matches, RecentMatches
 from livemart.delta.parquet import completed, in_parallel
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.statistics import FileBounds
+from livemart.delta.table_schema import schema_of
 from livemart.errors import RefreshError
 
 _FORMAT = pds.ParquetFileFormat(
@@ -83,7 +83,7 @@ class TableVersion:
         self._files = shared.files
         self._filesystem = pfs.SubTreeFileSystem(str(root), pfs.LocalFileSystem())
         self.version: int = table.version()
-        self.schema = plain_schema(pa.schema(table.schema().to_arrow()))
+        self.schema = schema_of(table)
         metadata = table.metadata()
         self.table_id = str(metadata.id)
         self.partition_columns = tuple(metadata.partition_columns)

@@ -6,7 +6,7 @@ tolerance; the sign of a zero counts where a model passes it on (`plan/passed_on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from livemart.spark.differences import comparable, holds_float, signs_of_zeros
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
     from pyspark.sql.types import StructType
 
 # Sums of doubles depend on the order of the rows: two full builds differ in the last digits.
@@ -72,19 +72,34 @@ def compare(
     different = different_rows(stored, recomputed, approximate, passed_on)
     rows = different.limit(EXAMPLES + 1).collect()
     count = len(rows) if len(rows) <= EXAMPLES else different.count()
+    shown = {name: _texts(rows, name) for row in rows[:1] for name in row.asDict()}
+    for field in stored.schema.fields:
+        if field.name in shown and field.dataType.simpleString() == "variant":
+            shown[field.name] = _variant_texts(rows, field.name)
     examples = tuple(
         Difference(
             "stored" if row[_SIDE] > 0 else "recomputed",
             abs(int(row[_SIDE])),
-            {
-                name: None if row[name] is None else str(row[name])
-                for name in row.asDict()
-                if name != _SIDE
-            },
+            {name: texts[place] for name, texts in shown.items() if name != _SIDE},
         )
-        for row in rows[:EXAMPLES]
+        for place, row in enumerate(rows[:EXAMPLES])
     )
     return Differences((), count, examples, tolerances)
+
+
+def _texts(rows: Sequence[Row], name: str) -> list[str | None]:
+    return [None if row[name] is None else str(row[name]) for row in rows]
+
+
+def _variant_texts(rows: Sequence[Row], name: str) -> list[str | None]:
+    """Return variants as JSON; with their type where it alone tells two of them apart."""
+    types: dict[str, set[str]] = {}
+    for row in rows:
+        types.setdefault(row[name].json, set()).add(row[name].type)
+    return [
+        f"{json} ({kind})" if len(types[json]) > 1 else json
+        for json, kind in (row[name] for row in rows)
+    ]
 
 
 def different_rows(

@@ -38,7 +38,7 @@ from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
 from livemart.run.runtime import Narrator, compiling_session, open_dbt
 from livemart.settings import Settings
-from livemart.spark.arrow_views import to_frame
+from livemart.spark.arrow_views import rows_of, to_frame
 from livemart.spark.catalog import stored_tables
 from livemart.spark.model_errors import message_of
 from livemart.spark.quick_session import is_quick, session_for
@@ -389,7 +389,7 @@ class _Recomputation:
         if not is_quick(session):
             return None
         try:
-            rows = result.limit(FEW_STATEMENT_ROWS + 1).toArrow()
+            rows = rows_of(result.limit(FEW_STATEMENT_ROWS + 1))
             if rows.num_rows > FEW_STATEMENT_ROWS:
                 return None
             frame = to_frame(session, rows).coalesce(1)

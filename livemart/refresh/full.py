@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from livemart.arrow.types import plain_table
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.limits import ROWS_IN_MEMORY
@@ -24,6 +23,7 @@ from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.lane import stamped
 from livemart.refresh.pinned_table import PinnedTable
+from livemart.spark.arrow_views import rows_of
 from livemart.spark.contracts import require_contract
 from livemart.spark.differences import counted_difference, typed_columns
 from livemart.spark.quick_session import session_for
@@ -145,4 +145,4 @@ def _difference(
     if plan.flat is not None and inputs.new.keys() >= set(plan.flat.relations):
         tables = [inputs.at(relation, inputs.new[relation]) for relation in plan.flat.relations]
         spark = session_for(spark, sum(table.row_count for table in (stored, *tables)))
-    return plain_table(spark.sql(str(counted_difference(schema, sides))).toArrow())
+    return rows_of(spark.sql(str(counted_difference(schema, sides))))

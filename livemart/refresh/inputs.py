@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from livemart.arrow.bags import WEIGHT
+from livemart.arrow.variants import nothing_of
 from livemart.delta.log import LogEntry
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
@@ -157,7 +158,7 @@ def _require_names(plan: Plan, stored: PinnedTable) -> None:
 
 
 def _no_images(schema: pa.Schema) -> pa.Table:
-    return schema.append(pa.field(WEIGHT, pa.int64())).empty_table()
+    return nothing_of(schema.append(pa.field(WEIGHT, pa.int64())))
 
 
 def pin_inputs(

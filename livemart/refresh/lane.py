@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.stamps import with_stamps
-from livemart.arrow.types import plain_table
+from livemart.arrow.variants import nothing_of
 from livemart.delta.row_filter import equal_in
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
@@ -20,7 +20,7 @@ from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.refresh.context import BatchContext
 from livemart.refresh.pinned_table import PinnedTable
-from livemart.spark.arrow_views import to_view
+from livemart.spark.arrow_views import rows_of, to_view
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
 
@@ -44,8 +44,8 @@ def stamped(session: SparkSession, plan: Plan, stored: PinnedTable, change: pa.T
     values = ", ".join(f"{sql} as {quoted(fields[name].name)}" for name, sql in plan.stamps.items())
     schema = pa.schema(list(fields.values()))
     columns = typed_columns(schema, stored.blank_columns)
-    stamps = plain_table(session.sql(f"select {columns} from (select {values}) as q").toArrow())
-    rows = stored.schema.empty_table()
+    stamps = rows_of(session.sql(f"select {columns} from (select {values}) as q"))
+    rows = nothing_of(stored.schema)
     if pc.any(pc.less(change[NEW_COUNT], change[OLD_COUNT])).as_py():
         # Rows that go have the stamps that they were written with.
         rows = stored.read(equal_in(stored.schema, change)).select(stored.schema.names)

@@ -17,6 +17,7 @@ from livemart.arrow.bags import difference, with_both_zeros
 from livemart.arrow.time_zone import TimeZone
 from livemart.arrow.times import DAY, EVER, micros
 from livemart.arrow.types import compared_as, compares_exactly
+from livemart.arrow.variants import has_parts
 from livemart.delta.partitions import BLANKS, is_blank
 from livemart.limits import FEW_INPUT_ROWS, MOST_INTERVALS_OF_A_KEY, MOST_REGION_KEYS
 from livemart.plan.reasons import Inapplicable, refusal
@@ -170,12 +171,12 @@ def _comparable(run: ModelRun, region: Region) -> Region:
         Inapplicable: KEY_NOT_IN_OUTPUT, if nothing is left that confines a change.
     """
     types = [run.stored.fields[name].type for name in region.keys]
-    places = [place for place, kind in enumerate(types) if not pa.types.is_nested(kind)]
+    places = [place for place, kind in enumerate(types) if not has_parts(kind)]
     if len(places) == len(types):
         return region
     if not places and region.time is None:
         names = ", ".join(region.keys)
-        message = f"the keys of the affected rows ({names}) hold structs, arrays or maps"
+        message = f"the keys of the affected rows ({names}) hold structs, arrays, maps or variants"
         raise refusal("KEY_NOT_IN_OUTPUT", message, suggestion="group by their fields")
     return confined_by(region, places)
 

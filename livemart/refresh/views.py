@@ -17,12 +17,11 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from livemart.arrow.types import plain_table
 from livemart.delta.row_filter import EVERY_ROW, RowFilter
 from livemart.limits import FEW_LOOKUP_ROWS, ROWS_IN_MEMORY
 from livemart.plan.sql.template import Template
 from livemart.refresh.pinned_table import PinnedTable
-from livemart.spark.arrow_views import ArrowViews, to_view_of
+from livemart.spark.arrow_views import ArrowViews, rows_of, to_view_of
 from livemart.spark.differences import row_of_literals
 from livemart.spark.types import spelled_columns
 
@@ -137,8 +136,7 @@ class BatchViews:
         for view in views:
             if view.table is not None:
                 self._shared.register(spark, view.table)
-        # Of a session with another time zone Arrow names it in every type.
-        return plain_table(spark.sql(sql).toArrow())
+        return rows_of(spark.sql(sql))
 
     def types(self, selected: str, query: str) -> list[pa.DataType]:
         """Return the types of a select list over a query; Spark analyses it, and runs nothing."""

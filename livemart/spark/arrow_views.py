@@ -1,4 +1,4 @@
-"""Hands rows in memory to Spark as temporary views.
+"""Hands rows in memory to Spark as temporary views, and takes rows back.
 
 Used by refresh and landing. This is the one place that calls `createDataFrame` with Arrow, since
 PySpark loses rows of a table in several batches.
@@ -7,13 +7,14 @@ PySpark loses rows of a table in several batches.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from livemart.arrow.types import plain_schema
+from livemart.arrow.types import plain_schema, plain_table
+from livemart.arrow.variants import as_structs
 from livemart.spark.quick_session import is_quick, session_for
-from livemart.spark.types import spark_schema
+from livemart.spark.types import holds_variant, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,9 +41,22 @@ def to_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     if aligned.num_rows == 0:
         frame = spark.createDataFrame([], struct)
     else:
-        frame = spark.createDataFrame(aligned.combine_chunks(), struct)
+        frame = spark.createDataFrame(as_structs(aligned).combine_chunks(), struct)
     make_active(type(spark)._instantiatedSession)
     return frame
+
+
+def rows_of(frame: DataFrame) -> pa.Table:
+    """Return the rows of a frame in the types that tables have, one chunk a column.
+
+    Of a session with another time zone Arrow names it in every type. PySpark 4.2.0 casts what it
+    has collected, and Arrow refuses to cast a NULL variant: here it is not cast.
+    """
+    if not holds_variant(frame.schema):
+        return plain_table(frame.toArrow())
+    arrow: Any = frame
+    batches = arrow._collect_as_arrow(empty_list_if_zero_records=False)
+    return plain_table(pa.Table.from_batches(batches))
 
 
 def make_active(spark: SparkSession | None) -> None:

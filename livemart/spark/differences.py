@@ -2,6 +2,7 @@
 
 Used by both lanes and by `verify`. Only rows that really changed reach a commit. Spark's GROUP BY
 and `<=>` ask for equal values; those that are asked for identical ones (ADR-0013) get more keys.
+Spark cannot compare maps, which are their entries, and variants, which are their JSON and type.
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ def counted_difference(
 def grouped_columns(schema: pa.Schema) -> tuple[list[str], list[str]]:
     """Return select list and GROUP BY keys that gather identical rows of a table.
 
-    As a key of its own, GROUP BY gives 0.0 for -0.0, and a map with its entries in order.
+    As a key of its own, GROUP BY gives 0.0 for -0.0, and a map with its entries in order; maps and
+    variants cannot be grouped: what compares like them stands for them.
     """
     selected, groups = [], []
     for field in spark_schema(schema).fields:
@@ -171,7 +173,8 @@ def comparable(name: str, kind: DataType, depth: int = 0, *, in_order: bool = Fa
         ]
         parts = ", ".join(f"{label}, {value}" for label, value in fields)
         return f"if({name} is null, null, named_struct({parts}))"
-    return f"to_json({name})"
+    # Neither alone: the text of 1 is that of a decimal, too, and that of a date is a text.
+    return f"named_struct('json', to_json({name}), 'type', schema_of_variant({name}))"
 
 
 def holds_float(kind: DataType) -> bool:

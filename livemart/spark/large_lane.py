@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
-from livemart.arrow.types import plain_table, schema_mismatch
+from livemart.arrow.types import schema_mismatch
 from livemart.conflicts import CONFLICTS, TableChangedError, speaks_of
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
+from livemart.spark.arrow_views import rows_of
 from livemart.spark.differences import comparable, identity
 from livemart.spark.types import spark_schema, type_text
 from livemart.spark_sql import literal, quoted, stored_name, unquoted
@@ -81,7 +82,7 @@ class LargeLane:
                 return Commit(self._warehouse.version(relation))
             if old_rows and any("`" in name for name in schema.names):
                 # Delta's MERGE cannot spell such a column of a change feed.
-                return self._warehouse.commit(relation, plain_table(diff.toArrow()), tag, key=key)
+                return self._warehouse.commit(relation, rows_of(diff), tag, key=key)
             staged = f"_diff_{uuid.uuid4().hex}"
             diff.createOrReplaceTempView(staged)
             statement = self._statement(relation, staged, schema, key, has_old=old_rows > 0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from livemart.arrow.variants import marked_schema, marked_type
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
@@ -19,7 +20,20 @@ def spark_schema(schema: pa.Schema) -> StructType:
     """Return the Spark schema; timestamps with a zone are TIMESTAMP, without one TIMESTAMP_NTZ."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return from_arrow_schema(schema)
+    return from_arrow_schema(marked_schema(schema))
+
+
+def holds_variant(kind: DataType) -> bool:
+    """Return True if a value of the type is a VARIANT or holds one."""
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+    if isinstance(kind, ArrayType):
+        return holds_variant(kind.elementType)
+    if isinstance(kind, MapType):
+        return holds_variant(kind.valueType)
+    if isinstance(kind, StructType):
+        return any(holds_variant(field.dataType) for field in kind.fields)
+    return isinstance(kind, VariantType)
 
 
 def type_text(kind: DataType) -> str:
@@ -46,4 +60,4 @@ def arrow_type_text(kind: pa.DataType) -> str:
     """Return how SQL spells an Arrow type: `bigint` for int64."""
     from pyspark.sql.pandas.types import from_arrow_type
 
-    return type_text(from_arrow_type(kind))
+    return type_text(from_arrow_type(marked_type(kind)))

@@ -15,6 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from livemart.arrow.variant_values import python_value
+from livemart.arrow.variants import has_parts, is_variant
+
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 # A reader in JavaScript has no other number than a double.
 _MOST_EXACT = 2**53 - 1
@@ -46,7 +49,7 @@ def kind_of(arrow: pa.DataType) -> str:
         return "date"
     if types.is_timestamp(arrow):
         return "timestamp" if arrow.tz is not None else "timestamp_ntz"
-    if types.is_nested(arrow):
+    if has_parts(arrow):
         return "json"
     if _is_binary(arrow):
         return "binary"
@@ -122,6 +125,8 @@ def _converter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
         return _utc if arrow.tz is not None else _as_if_utc
     if types.is_floating(arrow):
         return lambda value: value + 0.0
+    if is_variant(arrow):
+        return lambda parts: _variant_of(parts["value"], parts["metadata"])
     if types.is_struct(arrow):
         fields = [(field.name, _nested(field.type)) for field in arrow]
         return lambda value: {name: read(value[name]) for name, read in fields}
@@ -148,6 +153,32 @@ def _nested(arrow: pa.DataType) -> Callable[[Any], Any]:
         return json_value(value if convert is None else convert(value))
 
     return read
+
+
+def _variant_of(value: bytes, metadata: bytes) -> Any:
+    try:
+        return _variant(python_value(value, metadata))
+    except ValueError:
+        # Damaged, or too deep for a reader of JSON: its bytes are all there is to give.
+        return json_value(value)
+
+
+def _variant(value: Any) -> Any:
+    """Return a variant as JSON. Nothing says that a number in it is a decimal, so it is a number.
+
+    Unless that would change its digits: then it is a string, as whole numbers beyond 2^53 are.
+    """
+    if isinstance(value, dict):
+        return {name: _variant(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_variant(part) for part in value]
+    if isinstance(value, Decimal):
+        number = float(value)
+        is_kept = Decimal(repr(number)) == value
+        if value == value.to_integral_value():
+            return json_value(int(value))
+        return number if is_kept else json_value(value)
+    return json_value(value + 0.0 if isinstance(value, float) else value)
 
 
 def _utc(value: datetime) -> datetime:

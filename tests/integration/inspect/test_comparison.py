@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from livemart.arrow.bags import difference
+from livemart.arrow.bags import difference, row_codes
 from livemart.inspect.comparison import compare
-from livemart.spark.arrow_views import to_view
-from livemart.spark.differences import counted_difference
+from livemart.spark.arrow_views import rows_of, to_frame, to_view
+from livemart.spark.differences import comparable, counted_difference
 from tests.bag_histories import bag_of
 
 if TYPE_CHECKING:
@@ -162,3 +162,89 @@ def test_up_to_twenty_rows_are_shown_and_all_are_counted(spark: SparkSession) ->
 
     assert (found.count, len(found.examples)) == (50, 20)
     assert found.examples[0].side == "stored"
+
+
+# 2 s.
+def test_variants_are_compared_by_value_and_shown_as_json(spark: SparkSession) -> None:
+    """Spark 4.2.0 refuses GROUP BY, `=`, DISTINCT and UNION on VARIANT."""
+    stored = rows('(1, \'{"a":1,"b":[2]}\')', "(2, '1')", "(3, 'null')", "(4, null)", "(5, '1.0')")
+    recomputed = rows(
+        '(1, \'{"b":[2],"a":1}\')', "(2, '1.0')", "(3, null)", "(4, null)", "(5, '1.00')"
+    )
+    forms = {
+        "variant": "k, parse_json(v) as v",
+        "nested": "k, array(parse_json(v)) as a, map('x', struct(parse_json(v) as y)) as m",
+    }
+
+    found = {}
+    for name, listed in forms.items():
+        # By way of Arrow, as `verify` reads what is stored.
+        read = to_frame(spark, rows_of(spark.sql(stored.replace("*", listed))))
+        found[name] = compare(read, spark.sql(recomputed.replace("*", listed)), {})
+
+    shown = {(it.side, it.row["k"], it.row["v"]) for it in found["variant"].examples}
+    assert shown == {
+        ("stored", "2", "1 (BIGINT)"),
+        ("recomputed", "2", "1 (DECIMAL(1,0))"),
+        ("stored", "3", "null"),
+        ("recomputed", "3", None),
+    }
+    assert found["nested"].count == 4
+
+
+# Equal are 1Y and 1L, 1.0 and 1.00, objects of the same fields, a letter and its escape.
+VARIANTS = r"""
+cast(1Y as variant)
+cast(1L as variant)
+parse_json('1.0')
+cast(1.00BD as variant)
+cast(1D as variant)
+cast(float(1) as variant)
+cast('1' as variant)
+cast(true as variant)
+cast(0D as variant)
+cast(-0D as variant)
+cast(double('NaN') as variant)
+cast(float('NaN') as variant)
+parse_json('"NaN"')
+parse_json('"Infinity"')
+parse_json('1e400')
+cast(date'2024-01-01' as variant)
+cast(timestamp'2024-01-01' as variant)
+cast(timestamp_ntz'2024-01-01' as variant)
+parse_json('"2024-01-01"')
+cast(X'31' as variant)
+parse_json('null')
+cast(null as variant)
+parse_json('{}')
+parse_json('[]')
+parse_json('[[]]')
+parse_json('{"a":{"x":1,"y":2}}')
+parse_json('{"a":{"y":2,"x":1}}')
+parse_json(repeat('9', 38))
+parse_json(repeat('9', 39))
+parse_json('""')
+parse_json('"\\u00e9"')
+parse_json('"é"')
+cast(timestamp'9999-12-31 23:59:59.999999' as variant)
+cast(timestamp'2024-11-03 05:30:00Z' as variant)
+cast(timestamp'2024-11-03 06:30:00Z' as variant)
+"""
+
+
+@pytest.mark.extended
+def test_arrow_and_spark_call_the_same_variants_equal(spark: SparkSession) -> None:
+    texts = VARIANTS.strip().splitlines()
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    values = " union all ".join(f"select {n} as n, {it} as v" for n, it in enumerate(texts))
+    (field,) = spark.sql(f"select v from ({values})").schema.fields
+    group = comparable("v", field.dataType)
+
+    of_spark = spark.sql(
+        f"select min(n) over (partition by {group}) as first from ({values}) order by n"
+    ).toArrow()
+    rows_in_order = rows_of(spark.sql(f"select v from ({values}) order by n"))
+
+    codes = row_codes(rows_in_order.columns, len(texts)).tolist()
+    assert [codes.index(code) for code in codes] == of_spark.column("first").to_pylist()
+    assert len(set(codes)) == len(texts) - 4

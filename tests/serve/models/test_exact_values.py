@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from livemart.arrow.types import plain_table
+from livemart.publish.exposures import ServedSpec
+from livemart.publish.publisher import publish
 from livemart.store.reader import StoreReader
+from livemart.store.store import Store
 from tests.serve.apps import site
 from tests.serve.auth.tenant_cases import ARROW, CSV, JSON
-from tests.store.stores import fill_store
+from tests.store.stores import fill_store, make_snapshot, net_change
+from tests.unit.arrow.test_variants import nested
 
 LOCAL = datetime(2026, 3, 2, 14, 35)
 LARGE = 2**53 + 1
@@ -51,3 +56,43 @@ def test_large_numbers_keep_their_digits_and_local_times_get_no_zone(tmp_path: P
     assert table.to_pylist() == rows.to_pylist()
     kinds = {column["name"]: column["type"] for column in listed[0]["columns"]}
     assert kinds == {"order_id": "bigint", "item_count": "bigint", "opened_at": "timestamp_ntz"}
+
+
+# 0.4 s.
+def test_a_variant_is_served_as_the_json_that_it_holds_however_deep(tmp_path: Path) -> None:
+    texts = ('{"b":[1,2.50,1e3,9007199254740993],"a":{"x":null}}', "null", None, '"a"')
+    decimal = '{"exact":12345678901234567890.12,"whole":3.0}'
+    kept = plain_table(nested(*texts, decimal))
+    rows = kept.append_column("id", pa.array(range(5)))
+    changed = plain_table(nested('{"b":1}')).append_column("id", pa.array([3]))
+    with site(tmp_path) as one:
+        fill_store(one.url, {"m": rows, "bag": kept}, {"m": ("id",), "bag": ()})
+        one.until(lambda: one.shows(1))
+        served = one.client.get("/v1/models/m").json()["rows"]
+        bag = one.client.get("/v1/models/bag").json()["rows"]
+        listed = one.client.get("/v1/models").json()["models"]
+        after = pa.concat_tables([rows.slice(0, 3), rows.slice(4), changed])
+        spec = ServedSpec("m", "model.test.m", "gold.m", ("id",), None)
+        store = Store.open(one.url)
+        publish(store, make_snapshot(2, ["m"]), [spec], lambda *_: net_change(rows, after))
+        store.close()
+        reader = StoreReader.open(one.url)
+        (change,) = reader.changes("m", 1, None, 10).changes
+        reader.close()
+
+    values = [
+        {"a": {"x": None}, "b": [1, 2.5, 1000.0, "9007199254740993"]},
+        None,
+        None,
+        "a",
+        {"exact": "12345678901234567890.12", "whole": 3},
+    ]
+    expected = [
+        {"v": it, "l": [it, None], "s": {"x": it, "n": place}, "m": {"k": [it, None]}}
+        for place, it in enumerate(values)
+    ]
+    assert served == [row | {"id": place} for place, row in enumerate(expected)]
+    assert sorted(bag, key=str) == sorted(expected, key=str)
+    kinds = {column["name"]: column["type"] for column in listed[1]["columns"]}
+    assert kinds == {"v": "json", "l": "json", "s": "json", "m": "json", "id": "bigint"}
+    assert (change.op, change.row["v"], change.row["l"]) == ("update", {"b": 1}, [{"b": 1}, None])

@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 import sqlglot
+from pyspark.sql.types import StructType
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.sum_limits import SumLimits
@@ -91,7 +92,7 @@ class _Engine:
     def sql(self, text: str) -> SimpleNamespace:
         (query,) = sqlglot.transpile(text, read="spark", write="duckdb")
         rows = self._connection.sql(query).to_arrow_table()
-        return SimpleNamespace(toArrow=lambda: rows)
+        return SimpleNamespace(toArrow=lambda: rows, schema=StructType())
 
 
 class _Exact(dict[object, Any]):

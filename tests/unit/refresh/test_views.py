@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.sql.template import template
@@ -54,7 +55,8 @@ def test_a_statement_is_repeated_if_it_ran_in_a_batch_before(
 
     class Statements:
         def sql(self, text: str) -> SimpleNamespace:
-            return SimpleNamespace(toArrow=lambda: pa.table({"n": [1]}))
+            rows = pa.table({"n": [1]})
+            return SimpleNamespace(toArrow=lambda: rows, schema=StructType())
 
     def session_for(spark: object, rows: int, *, is_repeated: bool) -> Statements:
         seen.append(is_repeated)
