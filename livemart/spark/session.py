@@ -159,6 +159,10 @@ def prepare_environment(master: str) -> None:
     """Set what PySpark reads of the environment of this process."""
     # Workers must run this very interpreter, or they fail to connect back.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Java reads names of files by the locale that it is started in; in C, or one that the machine
+    # has not, it finds none with a letter beyond ASCII. Python takes UTF-8 in both.
+    if sys.getfilesystemencoding() == "utf-8":
+        os.environ["LC_ALL"] = "C.UTF-8"
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # What `env` prepared in this terminal is for others: here Spark has its own settings.

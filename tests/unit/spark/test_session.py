@@ -13,7 +13,7 @@ from pyspark.errors import PySparkRuntimeError
 from livemart.errors import ConfigError
 from livemart.settings import Settings
 from livemart.spark import session as session_module
-from livemart.spark.session import open_session, session_settings
+from livemart.spark.session import open_session, prepare_environment, session_settings
 from livemart.state.lock import hold_warehouse
 
 
@@ -89,3 +89,17 @@ def test_a_jvm_that_is_given_the_lock_and_ends_at_once_is_an_error_with_its_last
     assert '--conf "spark.driver.extraClassPath=extra.jar"' in os.environ["PYSPARK_SUBMIT_ARGS"]
     assert caught.value.code == "SPARK_NOT_STARTED"
     assert str(tmp_path / "_livemart" / "spark.log") in caught.value.hint
+
+
+@pytest.mark.parametrize(("encoding", "expected"), [("utf-8", "C.UTF-8"), ("iso8859-1", "C")])
+def test_java_names_files_as_python_does_whatever_the_locale(
+    encoding: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Java (17) takes the encoding of names, sun.jnu.encoding, from the locale: ASCII in C.
+    variables = {"LC_ALL": "C"}
+    monkeypatch.setattr("os.environ", variables)
+    monkeypatch.setattr("sys.getfilesystemencoding", lambda: encoding)
+
+    prepare_environment("local[2]")
+
+    assert variables["LC_ALL"] == expected
