@@ -88,7 +88,9 @@ def build(new_epoch: bool, **flags: Any) -> None:
     with _run(flags, builds=True) as (runtime, pipeline):
         selection = runtime.settings.selection
         if not selection:
-            finish(pipeline.build(new_epoch=new_epoch))
+            done = pipeline.build(new_epoch=new_epoch)
+            _tell_unread(runtime.settings)
+            finish(done)
         if new_epoch:
             raise click.UsageError(f"--new-epoch builds everything: leave {selection} out")
         finish(pipeline.refresh(selected=runtime.dbt.selection(selection)))
@@ -107,9 +109,12 @@ def refresh(**flags: Any) -> None:
 
         with interruptible(settings.stop_timeout):
             if has_nothing_to_do(settings):
+                _tell_unread(settings)
                 finish_idle()
-    with _run(flags, is_short=True, leaves_out=True) as (_, pipeline):
-        finish(pipeline.refresh())
+    with _run(flags, is_short=True, leaves_out=True) as (runtime, pipeline):
+        done = pipeline.refresh()
+        _tell_unread(runtime.settings)
+        finish(done)
 
 
 @cli.command()
@@ -469,6 +474,14 @@ def _serving(settings: Settings, interrupts: Interrupts) -> Iterator[None]:
     with open_server(settings, interrupts.stop.set) as greeting:
         click.echo(greeting, err=True)
         yield
+
+
+def _tell_unread(settings: Settings) -> None:
+    """Name delivered files that no source reads."""
+    from livemart.land.sources.files.unread import unread_files
+
+    for unread in unread_files(settings.warehouse, settings.landing):
+        _say(str(unread))
 
 
 def _say(text: str) -> None:

@@ -19,6 +19,7 @@ from typing import Literal
 
 from livemart.errors import LivemartError
 from livemart.inspect.store_standing import look_at_store
+from livemart.land.sources.files.unread import unread_files
 from livemart.settings import Settings
 from livemart.spark.jars import delta_jars, is_named, jar_cache, missing_jars
 from livemart.spark.java import require_java
@@ -60,7 +61,7 @@ def diagnose(settings: Settings) -> list[Finding]:
         lambda: check_jars(settings.jars),
         lambda: check_warehouse(warehouse),
         lambda: check_disk(warehouse),
-        lambda: check_landing(settings.landing),
+        lambda: check_landing(settings.landing, warehouse),
         lambda: check_lock(holder, is_locked=is_held(warehouse)),
         lambda: check_loopback(holder),
         lambda: check_checkpoint(warehouse),
@@ -142,13 +143,17 @@ def check_disk(
     return Finding("disk", "ok", message)
 
 
-def check_landing(landing: Path) -> Finding:
+def check_landing(landing: Path, warehouse: Path) -> Finding:
     """Look whether records can arrive and be read."""
     if not landing.is_dir():
         hint = "make the folder, or name the right one with --landing"
         return Finding("landing", "warning", f"{landing}: no such folder", hint)
     if not os.access(landing, os.R_OK | os.X_OK):
         return Finding("landing", "problem", f"{landing}: cannot be read", "change its permissions")
+    if unread := unread_files(warehouse, landing):
+        folders = "; ".join(map(str, unread))
+        hint = "correct `path` in the source's meta.livemart; see docs/landing.md"
+        return Finding("landing", "warning", f"{landing}: {folders}", hint)
     return Finding("landing", "ok", str(landing))
 
 

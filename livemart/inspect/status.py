@@ -20,6 +20,7 @@ from livemart.inspect.store_standing import StoreStanding, look_at_store
 from livemart.inspect.terminal_text import aligned, counted
 from livemart.intervals import format_interval
 from livemart.land.lag import SourceLag, source_lags
+from livemart.land.sources.files.unread import UnreadFiles, unread_files
 from livemart.project.landing_columns import LANDED_AT
 from livemart.refresh.clock import skipped_panes
 from livemart.state.counts import Counts
@@ -102,7 +103,8 @@ class WarehouseStatus:
     `strategy_failures` counts the snapshots of those listed in which a strategy failed, by model;
     `store` is None if nothing is served; `refused_edit` is why the project runs as it was;
     `orphans` are tables of renamed and deleted models; `drift`: how the records of the listed
-    snapshots differ from the declared columns, and the columns that nobody declares, by relation.
+    snapshots differ from the declared columns, and the columns that nobody declares, by relation;
+    `unread` are delivered files that no source reads.
     """
 
     at: datetime
@@ -119,6 +121,7 @@ class WarehouseStatus:
     refused_edit: ProjectRefusal | None = None
     orphans: tuple[Orphan, ...] = ()
     drift: Mapping[str, Drift] = field(default_factory=dict)
+    unread: tuple[UnreadFiles, ...] = ()
 
 
 def read_status(
@@ -177,15 +180,17 @@ def read_status(
         refused_edit=read_refusal(warehouse_root),
         orphans=find_orphans(warehouse, log),
         drift=_drift(rows),
+        unread=() if landing is None else unread_files(warehouse_root, landing),
     )
 
 
 def render_status(status: WarehouseStatus) -> str:
     """Return the status as lines for a terminal."""
     if not status.snapshots:
-        state_lines = [*_store_lines(status), *_away_lines(status)]
+        state_lines = [*_store_lines(status), *_away_lines(status), *map(str, status.unread)]
         return "\n".join(["no snapshot yet", *state_lines, "  next: run `build`"])
     lines = [_age_line(status), *_store_lines(status), *_away_lines(status)]
+    lines += map(str, status.unread)
     if (edit := status.refused_edit) is not None:
         lines.append(f"edit of {edit.at} refused, the project as it was runs on: {edit.message}")
     lines += [f"held by {name}" for name in status.held_by]

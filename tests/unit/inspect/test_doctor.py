@@ -10,9 +10,11 @@ import pytest
 
 from livemart.inspect import doctor
 from livemart.inspect.doctor import Finding, diagnose, render_findings
+from livemart.land.sources.files.stream import place_slots
 from livemart.settings import Settings
 from livemart.state.checkpoint import open_checkpoint
 from livemart.state.lock import Holder, hold_warehouse
+from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
 from tests.ports import silent_port
 from tests.unit.observe.outcomes import make_snapshot
@@ -141,8 +143,21 @@ def test_without_a_runner_loopback_itself_is_tried() -> None:
 
 
 def test_a_missing_landing_folder_is_said(tmp_path: Path) -> None:
-    assert doctor.check_landing(tmp_path / "landing").level == "warning"
-    assert doctor.check_landing(tmp_path).level == "ok"
+    assert doctor.check_landing(tmp_path / "landing", tmp_path).level == "warning"
+    assert doctor.check_landing(tmp_path, tmp_path / "warehouse").level == "ok"
+
+
+def test_files_that_no_source_reads_are_said_with_the_source_that_is_near(tmp_path: Path) -> None:
+    landing, checkpoint = tmp_path / "landing", StateFolder(tmp_path).checkpoint
+    checkpoint.mkdir(parents=True)
+    place_slots(checkpoint, {"bronze.reviews": "rewiews/*.jsonl"})
+    (landing / "reviews").mkdir(parents=True)
+    (landing / "reviews" / "a.jsonl").touch()
+
+    finding = doctor.check_landing(landing, tmp_path)
+
+    assert finding.level == "warning"
+    assert "unread reviews/a.jsonl: no source reads it; bronze.reviews reads" in finding.message
 
 
 def test_a_warehouse_without_anything_stays_without_anything(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_what_waits_in_files_and_in_logs_is_told_in_the_same_columns(tmp_path: P
     (landing / "files").mkdir(parents=True)
     path = landing / "files" / "1"
     path.write_bytes(b"x" * 250_000)
+    (landing / "flies.csv").touch()
     os.utime(path, (NOON.timestamp(), NOON.timestamp()))
     looks = LogLooks(tmp_path, ["bronze.log", "bronze.idle", "bronze.away"])
     looks.answered(["bronze.log"], NOON, {"p0": 1_500, "p1": 9}, {"p0": 300}, None)
@@ -128,6 +129,10 @@ def test_what_waits_in_files_and_in_logs_is_told_in_the_same_columns(tmp_path: P
         "  next: nothing of it lands until it is back; a stream waits for it"
     )
     text = render_status(status)
+    told += (
+        "\nunread flies.csv: no source reads it; bronze.files reads files/*: "
+        "correct that `path`, or the name"
+    )
     assert told in text
     assert "1 file, 0.2 MB, 5m" in text
     assert "1,209 records (p0: 1,200), 5m, seen 5m ago" in text
