@@ -20,7 +20,12 @@ _MARK = re.compile(rb'\\.|[][{},"\n]', re.DOTALL)
 
 def is_array(path: Path) -> bool:
     """Return whether the content of a file begins with `[`, also that of a compressed one."""
-    return read_head(path).removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"["
+    return begins_array(read_head(path))
+
+
+def begins_array(head: bytes) -> bool:
+    """Return whether a content that begins so is an array."""
+    return head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"["
 
 
 def read_elements(path: Path, run_bytes: int = READ_BYTES) -> Iterator[Lines]:

@@ -18,7 +18,7 @@ from livemart.land.records.origin import Place
 from livemart.land.records.parse import RECORD_FORMATS, FileFormat, LineFormat, parse_runs
 from livemart.land.records.runs import WHOLE, CutLine, Lines, Span
 from livemart.land.sources.files.blocks import read_head
-from livemart.land.sources.files.elements import is_array, read_elements
+from livemart.land.sources.files.elements import begins_array, is_array, read_elements
 from livemart.land.sources.files.lines import read_lines, split_file
 
 _SPAN_BYTES = 24 << 20
@@ -44,13 +44,13 @@ class FilePart:
                     record = CutLine.of(head[:_SHOWN_BYTES], self.path.stat().st_size)
                     yield judge(group, place, malformed(group, [(1, record)], misread))
                 return
-            yield from parse_runs(group, place, self._runs(record_format))
+            yield from parse_runs(group, place, self._runs(record_format, head))
             return
         for chunk in record_format.read(group, self.path, self.span):
             yield judge(group, place, chunk)
 
-    def _runs(self, line_format: LineFormat) -> Iterator[Lines]:
-        if self.span.start == 0 and line_format.may_be_array and is_array(self.path):
+    def _runs(self, line_format: LineFormat, head: bytes) -> Iterator[Lines]:
+        if self.span.start == 0 and line_format.may_be_array and begins_array(head):
             return read_elements(self.path)
         return read_lines(self.path, self.span)
 
