@@ -87,7 +87,7 @@ def log_statistics(
     bounds: dict[str, tuple[str, str] | None] = {}
     for name in indexed:
         kind = schema.field(name).type
-        if pa.types.is_struct(kind) and _has_bounded_field(kind):
+        if pa.types.is_struct(kind) and has_bounded_field(kind):
             # deltalake takes a struct that is missing for NULL, too, but not one without fields.
             bounds[name] = ("{}", "{}")
         if pa.types.is_nested(kind):
@@ -114,7 +114,7 @@ def leaves_with_nan(rows: pa.Table) -> tuple[set[str], list[str]]:
     with_nan: set[str] = set()
     all_paths: list[str] = []
     for field in rows.schema:
-        if not _holds_floats(field.type):
+        if not holds_floats(field.type):
             all_paths += _paths(field.name, field.type)
             continue
         for path, values in _leaves(field.name, rows.column(field.name)):
@@ -210,12 +210,12 @@ def _bound(value: Any, *, is_upper: bool) -> str:
 
 def _milliseconds(value: datetime, *, is_upper: bool) -> str:
     rounded, precision = value.replace(microsecond=value.microsecond // 1000 * 1000), "milliseconds"
-    if is_upper and rounded < value:
-        last = datetime.max.replace(tzinfo=value.tzinfo) - _MILLISECOND
-        if value > last:  # the year after it has five digits
-            rounded, precision = value, "microseconds"
-        else:
-            rounded += _MILLISECOND
+    last = datetime.max.replace(tzinfo=value.tzinfo)
+    if is_upper and value > last - _MILLISECOND:
+        # The next one is in a year of five digits.
+        rounded, precision = last, "microseconds"
+    elif is_upper and rounded < value:
+        rounded += _MILLISECOND
     text = rounded.replace(tzinfo=None).isoformat(timespec=precision)
     return f"{text}Z" if value.tzinfo else text
 
@@ -231,15 +231,17 @@ def _prefix(text: str, *, is_upper: bool) -> str:
     return text[:end] + _LAST_CHARACTER if end < len(text) else text
 
 
-def _has_bounded_field(kind: pa.DataType) -> bool:
+def has_bounded_field(kind: pa.DataType) -> bool:
+    """Return True for a struct of which readers expect bounds, if only of a field within."""
     if pa.types.is_struct(kind):
-        return any(_has_bounded_field(field.type) for field in kind)
+        return any(has_bounded_field(field.type) for field in kind)
     return has_bounds(kind)
 
 
-def _holds_floats(kind: pa.DataType) -> bool:
+def holds_floats(kind: pa.DataType) -> bool:
+    """Return True for a type of floats, and for one in which they are nested."""
     if pa.types.is_nested(kind):
-        return any(_holds_floats(kind.field(place).type) for place in range(kind.num_fields))
+        return any(holds_floats(kind.field(place).type) for place in range(kind.num_fields))
     return bool(pa.types.is_floating(kind))
 
 

@@ -316,3 +316,16 @@ def remove_action(file: DataFile) -> Action:
             "size": file.size,
         }
     }
+
+
+def rewritten(files: TableVersion, file: DataFile, schema: pa.Schema) -> list[Action]:
+    """Write a file anew, its columns in these types; return the actions, which change no data."""
+    rows = files.read_file(file, schema.names).cast(schema)
+    stored = rows.drop_columns(list(files.partition_columns))
+    actions = [
+        remove_action(file),
+        *write_files(files.root, [(partition_texts(file), stored)], files.indexed),
+    ]
+    return [
+        {name: {**body, "dataChange": False} for name, body in action.items()} for action in actions
+    ]

@@ -296,6 +296,11 @@ class TableVersion:
             count = data.num_rows
         return self._completed(data, file, columns, count)
 
+    def footer(self, file: DataFile) -> pq.FileMetaData:
+        """Return what Parquet says of a file."""
+        with self._open(file, pre_buffer=False) as source:
+            return source.metadata
+
     def replaced(self, files: Iterable[DataFile]) -> None:
         """Note files that a commit to this table has just taken out of it."""
         self._files.replaced([self.root / unquote(file.path) for file in files])

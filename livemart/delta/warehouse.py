@@ -6,6 +6,7 @@ milliseconds (`small_lane`); `spark/large_lane.py` does the same by Spark.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -23,6 +24,7 @@ from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.arrow.types import align, plain_schema
 from livemart.conflicts import TableChangedError
 from livemart.delta.changes import NetChanges
+from livemart.delta.corrections import commit_corrections
 from livemart.delta.log import (
     Action,
     LogEntry,
@@ -51,6 +53,7 @@ from livemart.spark_sql import quoted
 _CLEAN_LOG_EVERY = 100
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.
 _COARSE = timedelta(milliseconds=2)
+_CORRECTION_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class Warehouse:
         self.root = Path(root)
         self._tables = OpenTables(self.root)
         self._changes = NetChanges()
+        self._of_spark: set[str] = set()
 
     def path(self, relation: str) -> Path:
         """Return the folder of `schema.identifier`."""
@@ -170,7 +174,11 @@ class Warehouse:
         bound = self.highest(relation, column, version)
         near = pds.field(column) >= bound - _COARSE if isinstance(bound, date) else None
         values = self.read(relation, version, columns=[column], filter=near)
-        return pc.max(values[column]).as_py()
+        highest = pc.max(values[column]).as_py()
+        if highest is None and near is not None:
+            # Bounds that others wrote may be as wide as they like.
+            highest = pc.max(self.read(relation, version, columns=[column])[column]).as_py()
+        return highest
 
     def changes(self, relation: str, from_version: int, to_version: int) -> pa.Table:
         """Return the net change between two versions.
@@ -308,6 +316,8 @@ class Warehouse:
                 app_transactions=[Transaction(tag.app_id, tag.version)]
             ),
         )
+        # Files without the column say nothing of its NULLs.
+        self.correct(relation)
 
     def widen(self, relation: str, schema: pa.Schema, tag: Tag) -> None:
         """Give columns of a table wider types; its rows stay, and count as unchanged.
@@ -326,6 +336,51 @@ class Warehouse:
             except VersionTakenError as error:
                 raise _table_changed(relation, index.version) from error
             self._checkpoint(relation, version)
+
+    def correct(
+        self, relation: str, *, seconds: float = _CORRECTION_S, looks_into_files: bool = False
+    ) -> tuple[int, bool]:
+        """Give files statistics by which no reader loses rows, where others wrote them.
+
+        No row changes, nor does a table that only Spark can write.
+
+        Args:
+            relation: an existing table.
+            seconds: for how long; files that are left then are left for the next time.
+            looks_into_files: Parquet's own bounds may mislead, too, as in files of earlier versions
+                of livemart.
+
+        Returns:
+            The number of files corrected, and whether none is left.
+        """
+        with self._tables.held(relation) as (table, index):
+            if unsupported_reason(table):
+                return 0, True
+            until = time.monotonic() + seconds
+            try:
+                count, is_whole = commit_corrections(
+                    table, index, until=until, looks_into_files=looks_into_files
+                )
+            except VersionTakenError:
+                return 0, False
+            if count:
+                self._checkpoint(relation, index.version + 1)
+        self._of_spark.discard(relation)
+        return count, is_whole
+
+    def written_by_spark(self, relation: str) -> None:
+        """Note that Spark has written files of a table, which `correct` may have to name again."""
+        self._of_spark.add(relation)
+
+    @property
+    def of_spark(self) -> frozenset[str]:
+        """The tables of `written_by_spark` that have not been looked at since."""
+        return frozenset(self._of_spark)
+
+    def newest_alike(self, relation: str, version: int) -> int:
+        """Return the newest version of a table if it holds the rows of this one, else this one."""
+        newest = self.version(relation)
+        return version if self.data_changed_between(relation, version, newest) else newest
 
     def metadata_of(self, relation: str, version: int) -> Mapping[str, str]:
         """Return the metadata of a commit's tag; empty if it had none or its entry is gone."""

@@ -15,10 +15,9 @@ from deltalake import DeltaTable
 from deltalake.schema import Schema as DeltaSchema
 
 from livemart.delta.log import Action, log_json, write_entry
-from livemart.delta.parquet import write_files
-from livemart.delta.small_lane import partition_texts, remove_action
+from livemart.delta.small_lane import rewritten
 from livemart.delta.tags import Tag
-from livemart.delta.version import DataFile, TableVersion
+from livemart.delta.version import TableVersion
 
 
 def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag: Tag) -> int:
@@ -33,7 +32,7 @@ def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag:
         VersionTakenError: another writer committed in between; nothing was changed.
     """
     # One at a time: a bulk load has written files of any size.
-    actions = [action for file in files.files() for action in _rewrite(files, file, schema)]
+    actions = [action for file in files.files() for action in rewritten(files, file, schema)]
     write_entry(
         files.root,
         files.version + 1,
@@ -46,18 +45,6 @@ def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag:
     )
     files.replaced(files.files())
     return files.version + 1
-
-
-def _rewrite(files: TableVersion, file: DataFile, schema: pa.Schema) -> list[Action]:
-    rows = files.read_file(file, schema.names).cast(schema)
-    stored = rows.drop_columns(list(files.partition_columns))
-    actions = [
-        remove_action(file),
-        *write_files(files.root, [(partition_texts(file), stored)], files.indexed),
-    ]
-    return [
-        {name: {**body, "dataChange": False} for name, body in action.items()} for action in actions
-    ]
 
 
 def _metadata(table: DeltaTable, schema: pa.Schema) -> Action:

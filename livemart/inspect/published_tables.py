@@ -100,7 +100,9 @@ def render_published(snapshot: Snapshot, tables: Sequence[PublishedTable]) -> st
 
 def _tables(warehouse: Warehouse, snapshot: Snapshot) -> Iterator[PublishedTable]:
     for relation, version in snapshot.sources.items():
-        yield PublishedTable(relation, str(warehouse.path(relation)), version)
+        yield PublishedTable(
+            relation, str(warehouse.path(relation)), _readable(warehouse, relation, version)
+        )
     relations = tables_by_id(warehouse)
     for unique_id, state in snapshot.models.items():
         name = unique_id.rpartition(".")[2]
@@ -112,7 +114,14 @@ def _tables(warehouse: Warehouse, snapshot: Snapshot) -> Iterator[PublishedTable
             yield PublishedTable(
                 relation,
                 str(warehouse.path(relation)),
-                state.version,
+                _readable(warehouse, relation, state.version),
                 unique_id,
                 unique_id in snapshot.set_aside,
             )
+
+
+def _readable(warehouse: Warehouse, relation: str, version: int) -> int:
+    """Return the newest version that holds the same rows: its files may say more of them."""
+    with suppress(LivemartError):
+        return warehouse.newest_alike(relation, version)
+    return version

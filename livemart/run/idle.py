@@ -212,18 +212,13 @@ def _tables(runtime: Runtime, newest: Snapshot) -> Mapping[str, tuple[str, int] 
         current = _table(warehouse, source.relation)
         tables[source.relation] = None
         if current is not None and version is not None:
-            tables[source.relation] = (current[0], _since(warehouse, source.relation, version))
+            alike = warehouse.newest_alike(source.relation, version)
+            tables[source.relation] = (current[0], alike)
     for unique_id, state in newest.models.items():
         if model := runtime.project.models.get(unique_id):
-            at = _since(warehouse, model.relation, state.version)
-            tables[model.relation] = (state.table_id, at)
+            alike = warehouse.newest_alike(model.relation, state.version)
+            tables[model.relation] = (state.table_id, alike)
     return tables
-
-
-def _since(warehouse: Warehouse, relation: str, version: int) -> int:
-    """Return the newest version of a table if it holds the rows of this one, else this one."""
-    newest = warehouse.version(relation)
-    return version if warehouse.data_changed_between(relation, version, newest) else newest
 
 
 def _table(warehouse: Warehouse, relation: str) -> tuple[str, int] | None:

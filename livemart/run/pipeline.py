@@ -23,6 +23,7 @@ from livemart.refresh.frontier import check_landed
 from livemart.run.artifacts.run_results import write_artifacts, write_failure
 from livemart.run.artifacts.source_freshness import renew_freshness
 from livemart.run.batch import BatchOutcome, BatchRunner, BatchWatcher
+from livemart.run.corrected_files import correct_files
 from livemart.run.follower import EditWatcher
 from livemart.run.idle import note_pass
 from livemart.run.input_files import waiting_files
@@ -321,11 +322,24 @@ class Pipeline:
                 write_failure(self.runtime, runner.record, error, command)
             raise
 
+    def _written_by_spark(self, snapshot: Snapshot) -> set[str]:
+        """Return the tables of which Spark, for itself or for dbt, has written files."""
+        written = set(self.runtime.warehouse.of_spark)
+        for unique_id, state in snapshot.models.items():
+            model = self.runtime.project.models.get(unique_id)
+            is_by_dbt = snapshot.kind == "build" or (
+                model is not None and model.materialized in ("seed", "snapshot")
+            )
+            if model is not None and is_by_dbt and state.strategy != "unchanged":
+                written.add(model.relation)
+        return written
+
     def _end_batch(self, outcome: BatchOutcome) -> None:
         if outcome.snapshot is None:
             renew_freshness(self.runtime.dbt.target_dir, self.now())
         else:
             write_artifacts(self.runtime, outcome.snapshot, outcome.checks, outcome.record)
+            correct_files(self.runtime.warehouse, self._written_by_spark(outcome.snapshot))
             keep_up(self.runtime.settings.warehouse, self.now(), self.watcher.step)
         self.watcher.batch_ended(outcome)
 

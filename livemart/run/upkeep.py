@@ -8,7 +8,7 @@ without it a warehouse would grow for ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,6 +19,7 @@ import structlog
 from livemart.delta.old_files import old_files
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, first_lines
+from livemart.run.corrected_files import look_into_tables
 from livemart.spark.catalog import stored_tables
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
@@ -93,11 +94,13 @@ def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None
         # A clock that was set back is no reason to wait for it.
         if last is not None and timedelta(0) <= now - last < _EVERY:
             return
+        looked_into: dict[str, datetime] = {}
         # A new warehouse has no old file.
         if last is not None:
             step("removing old files")
             _report(list(remove_old_files(warehouse)))
-        note_upkeep(warehouse, now)
+            looked_into = look_into_tables(Warehouse(warehouse), now, _noted(warehouse))
+        note_upkeep(warehouse, now, looked_into)
     except Exception as error:
         # The micro-batch is published: whatever this is, it must not be run again for it.
         _report([RemovedFiles(str(warehouse), error=first_lines(error))])
@@ -117,11 +120,17 @@ def _report(removed: Sequence[RemovedFiles]) -> None:
         log.info("old_files_removed", files=count, bytes=sum(it.size_bytes for it in removed))
 
 
-def note_upkeep(warehouse: Path, now: datetime) -> None:
-    """Keep when old files were removed last."""
-    write_state_file(StateFolder(warehouse).upkeep, {"at": now})
+def note_upkeep(
+    warehouse: Path, now: datetime, looked_into: Mapping[str, datetime] | None = None
+) -> None:
+    """Keep when old files were removed last, and when tables were looked into, by their id."""
+    looked_into = _noted(warehouse) if looked_into is None else looked_into
+    write_state_file(StateFolder(warehouse).upkeep, {**looked_into, "at": now})
 
 
 def _last_upkeep(warehouse: Path) -> datetime | None:
-    noted = read_state_file(StateFolder(warehouse).upkeep, dict[str, datetime]) or {}
-    return noted.get("at")
+    return _noted(warehouse).get("at")
+
+
+def _noted(warehouse: Path) -> dict[str, datetime]:
+    return read_state_file(StateFolder(warehouse).upkeep, dict[str, datetime]) or {}

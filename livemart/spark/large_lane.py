@@ -88,6 +88,7 @@ class LargeLane:
             statement = self._statement(relation, staged, schema, key, has_old=old_rows > 0)
             with self._tagged(tag.counting(rows)), _conflicts(relation):
                 self._spark.sql(statement)
+            self._warehouse.written_by_spark(relation)
         finally:
             diff.unpersist()
         return Commit(self._warehouse.version(relation), rows)
@@ -99,6 +100,7 @@ class LargeLane:
         before = self._warehouse.row_count(relation)
         with self._tagged(tag), _conflicts(relation):
             rows.write.format("delta").mode("append").save(str(self._warehouse.path(relation)))
+        self._warehouse.written_by_spark(relation)
         version = self._warehouse.version(relation)
         added = self._warehouse.row_count(relation, version) - before
         return Commit(version, added)
@@ -128,6 +130,7 @@ class LargeLane:
             writer = writer.partitionBy(*spelled)
         with self._tagged(tag), _conflicts(relation):
             writer.save(str(self._warehouse.path(relation)))
+        self._warehouse.written_by_spark(relation)
         version = self._warehouse.version(relation)
         return Commit(version, self._warehouse.row_count(relation, version))
 

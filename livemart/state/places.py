@@ -16,7 +16,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     failures.json                 how often models have failed in a row
     last_pass.json                what the newest pass looked at, if it left nothing to do
     compiled_project              the project as it was compiled and planned last
-    upkeep.json                   when old files were last removed
+    upkeep.json                   when old files were last removed, tables looked into
     run.json                      when the newest micro-batch began, if SQL says so
     project_refusal.json          why an edit of the project is not taken over
     views.json                    the SQL of the project's views, for sessions to come

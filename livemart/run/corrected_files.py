@@ -1,0 +1,84 @@
+"""Corrects what the tables' logs say of their files, for readers that are not livemart's.
+
+Used after a micro-batch: at once for what Spark wrote in it, and once a day for all tables. A table
+of an earlier version of livemart is looked into once, file by file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from datetime import datetime
+
+import structlog
+
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import LivemartError, first_lines
+from livemart.spark.catalog import stored_tables
+
+# For how long a micro-batch is followed by corrections, and by a first look into all files.
+_CORRECTION_S = 10.0
+_LOOK_S = 60.0
+
+
+def correct_files(
+    tables: Warehouse,
+    relations: Collection[str],
+    *,
+    seconds: float = _CORRECTION_S,
+    looks_into_files: bool = False,
+) -> set[str]:
+    """Correct what the logs of tables say of their files; return the tables where all is right.
+
+    Args:
+        tables: a micro-batch has just been published.
+        relations: the tables to look at.
+        seconds: for how long; what is left then is done the next time.
+        looks_into_files: of files of earlier versions, too, what Parquet says by itself.
+    """
+    until, counts, done = time.monotonic() + seconds, dict[str, int](), set[str]()
+    for relation in sorted(relations):
+        try:
+            counts[relation], is_whole = tables.correct(
+                relation,
+                seconds=until - time.monotonic(),
+                looks_into_files=looks_into_files,
+            )
+        except Exception as error:
+            # Whatever it is: it costs no micro-batch.
+            structlog.get_logger().warning(
+                "bounds_not_corrected",
+                table=relation,
+                error=first_lines(error),
+                hint="readers that are not livemart's may pass over rows of it; tried again "
+                "tomorrow",
+            )
+            continue
+        if is_whole:
+            done.add(relation)
+    # What Spark writes needs it after each commit: nothing to be told.
+    if looks_into_files and (files := sum(counts.values())):
+        corrected = [relation for relation, count in counts.items() if count]
+        structlog.get_logger().info("bounds_corrected", tables=corrected, files=files)
+    return done
+
+
+def look_into_tables(
+    tables: Warehouse, now: datetime, noted: Mapping[str, datetime]
+) -> dict[str, datetime]:
+    """Correct the files of all tables; return when each was first looked into, by its id.
+
+    Args:
+        tables: all that are there.
+        now: the wall clock, UTC.
+        noted: what this returned before; those tables are not looked into again.
+    """
+    ids: dict[str, str] = {}
+    for relation in stored_tables(tables.root):
+        with suppress(LivemartError):
+            ids[relation] = tables.table_id(relation)
+    old = {relation for relation, table_id in ids.items() if table_id in noted}
+    correct_files(tables, old)
+    looked_into = correct_files(tables, ids.keys() - old, seconds=_LOOK_S, looks_into_files=True)
+    return {ids[it]: noted[ids[it]] for it in old} | {ids[it]: now for it in looked_into}
