@@ -48,6 +48,11 @@ def is_variant(kind: pa.DataType) -> bool:
     return isinstance(kind, VariantType)
 
 
+def holds_variant(kind: pa.DataType) -> bool:
+    """Return True for VARIANT, and for a struct, list or map with one at any depth."""
+    return _holds(kind, is_variant)
+
+
 def is_marked(kind: pa.DataType) -> bool:
     """Return True for the struct by which PySpark hands over a variant."""
     return bool(pa.types.is_struct(kind)) and any(

@@ -28,6 +28,7 @@ from livemart.delta.bounds import (
 )
 from livemart.delta.log import Action
 from livemart.delta.partitions import PartitionValues, partition_value
+from livemart.delta.table_schema import require_whole
 
 _Part = tuple[PartitionValues, pa.Table]
 
@@ -82,7 +83,12 @@ def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
 def completed(
     data: pa.Table, schema: pa.Schema, partition: Mapping[str, pa.Scalar], count: int
 ) -> pa.Table:
-    """Return so many rows of a file in a table's types, with what the file does not hold."""
+    """Return so many rows of a file in a table's types, with what the file does not hold.
+
+    Raises:
+        ShreddedError: its variants are in pieces.
+    """
+    require_whole(data.schema, schema)
     arrays = [
         data.column(field.name).cast(field.type)
         if field.name in data.column_names

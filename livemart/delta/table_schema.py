@@ -1,7 +1,7 @@
 """Gives the columns of a Delta table their plain Arrow types.
 
-Used where a version of a table is opened. deltalake hands over a VARIANT as a struct of two
-binaries, as which it would be compared by its bytes: the log says which columns are none.
+Used where a version of a table is opened, and its files are read. deltalake hands over a VARIANT as
+a struct of two binaries, as which it would be compared by its bytes: the log says what it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.schema import ArrayType, MapType, StructType, VariantType
 
 from livemart.arrow.types import plain_schema
-from livemart.arrow.variants import VARIANT
+from livemart.arrow.variants import VARIANT, holds_variant, is_variant
 
 
 def schema_of(table: DeltaTable) -> pa.Schema:
@@ -26,6 +26,41 @@ def schema_of(table: DeltaTable) -> pa.Schema:
             for of, field in zip(logged.fields, plain, strict=True)
         ]
     )
+
+
+class ShreddedError(pa.ArrowInvalid):  # type: ignore[misc]
+    """A file holds parts of its variants in columns of their own (`typed_value`).
+
+    Arrow would cast them away and call the rest the variant; Spark alone puts them together.
+    """
+
+
+def require_whole(stored: pa.Schema, schema: pa.Schema) -> None:
+    """Check that the variants of a file are not shredded, of the columns of `schema`.
+
+    Raises:
+        ShreddedError
+    """
+    for field in schema:
+        place = stored.get_field_index(field.name) if holds_variant(field.type) else -1
+        if place >= 0 and _is_shredded(stored.field(place).type, field.type):
+            raise ShreddedError(
+                f"column {field.name}: its variants are shredded (delta.enableVariantShredding)"
+            )
+
+
+def _is_shredded(stored: pa.DataType, kind: pa.DataType) -> bool:
+    if is_variant(kind):
+        return bool(pa.types.is_struct(stored)) and stored.get_field_index("typed_value") >= 0
+    if pa.types.is_struct(kind):
+        return any(
+            (place := stored.get_field_index(field.name)) >= 0
+            and _is_shredded(stored.field(place).type, field.type)
+            for field in kind
+        )
+    if pa.types.is_map(kind):
+        return _is_shredded(stored.item_type, kind.item_type)
+    return pa.types.is_list(kind) and _is_shredded(stored.value_type, kind.value_type)
 
 
 def _type(logged: object, kind: pa.DataType) -> pa.DataType:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from livemart.arrow.bags import row_codes
+from livemart.arrow.variants import holds_variant
 from livemart.delta.bounds import indexed_columns
 from livemart.delta.cache import FileCache
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
@@ -29,7 +30,7 @@ from livemart.delta.matches import Matches, RecentMatches
 from livemart.delta.parquet import completed, in_parallel
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.statistics import FileBounds
-from livemart.delta.table_schema import schema_of
+from livemart.delta.table_schema import ShreddedError, require_whole, schema_of
 from livemart.errors import RefreshError
 
 _FORMAT = pds.ParquetFileFormat(
@@ -84,6 +85,7 @@ class TableVersion:
         self._filesystem = pfs.SubTreeFileSystem(str(root), pfs.LocalFileSystem())
         self.version: int = table.version()
         self.schema = schema_of(table)
+        self._variants = [field for field in self.schema if holds_variant(field.type)]
         metadata = table.metadata()
         self.table_id = str(metadata.id)
         self.partition_columns = tuple(metadata.partition_columns)
@@ -177,6 +179,8 @@ class TableVersion:
         names = list(columns) if columns is not None else self.schema.names
         expression = filter.expression() if isinstance(filter, RowFilter) else filter
         dataset = self._dataset(self._fragments(expression))
+        if self._variants:
+            self._require_whole(dataset.get_fragments(expression), names)
         if filter is None or expression is None:
             return dataset.to_table(columns=names).combine_chunks()
         passing = list(dataset.get_fragments(expression))
@@ -257,7 +261,19 @@ class TableVersion:
         if data.schema.equals(schema):
             # As most files are, in memory above all: a reader takes a few rows of each of many.
             return data.combine_chunks()
-        return completed(data, schema, file.partition, count).combine_chunks()
+        try:
+            return completed(data, schema, file.partition, count).combine_chunks()
+        except ShreddedError as error:
+            raise _shredded(self.relation, error) from error
+
+    def _require_whole(self, fragments: Iterable[pds.Fragment], names: Sequence[str]) -> None:
+        """Check that no file to read has its variants in pieces; looks into none without need."""
+        asked = [field for field in self._variants if field.name in names]
+        try:
+            for fragment in fragments if asked else ():
+                require_whole(fragment.physical_schema, pa.schema(asked))
+        except ShreddedError as error:
+            raise _shredded(self.relation, error) from error
 
     def _dataset(self, fragments: Sequence[pds.Fragment]) -> pds.FileSystemDataset:
         return pds.FileSystemDataset(list(fragments), self.schema, _FORMAT, self._filesystem)
@@ -361,6 +377,14 @@ def _places_of_rows(tables: Sequence[pa.Table], filter: pds.Expression | RowFilt
         places[bounds[number] : bounds[number + 1]] - starts[number]
         for number in range(len(tables))
     ]
+
+
+def _shredded(relation: str, error: ShreddedError) -> RefreshError:
+    return RefreshError(
+        "CDF_UNAVAILABLE",
+        f"{relation}: {error}, which Spark alone reads",
+        hint="nothing: its readers are recomputed by Spark; without the property they need not be",
+    )
 
 
 def version_gone(relation: str, version: int | None) -> RefreshError:

@@ -6,13 +6,18 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as pds
+import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable
 from deltalake.schema import Schema
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.arrow.types import plain_table
+from livemart.arrow.variants import as_structs
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.errors import RefreshError
 from tests.unit.arrow.test_variants import NESTED, nested
 
 RELATION = "mart.bodies"
@@ -82,3 +87,31 @@ def test_variants_are_committed_and_read_by_value(tmp_path: Path) -> None:
     change = fresh.changes(RELATION, 1, 2)
     assert sorted(change.column(WEIGHT).to_pylist()) == [-1, 1]
     assert (path / "_delta_log" / "_last_checkpoint").exists()
+
+
+def test_variants_in_pieces_are_no_rows_without_them(tmp_path: Path) -> None:
+    """pyarrow 26.0.1 casts `typed_value` away in silence where `value` holds the other fields."""
+    warehouse, path = Warehouse(tmp_path), tmp_path / "mart" / "bodies"
+    path.parent.mkdir()
+    DeltaTable.create(str(path), logged())
+    rows = nested('{"a":1}')
+    warehouse.commit(RELATION, diff(rows.slice(0, 0), rows), Tag("t", 1, {}))
+    (file,) = path.glob("*.parquet")
+    parts = pa.array([{"metadata": b"", "value": b"", "typed_value": 1}])
+    pieces = as_structs(plain_table(rows)).drop_columns(["l"])
+    pieces = pieces.append_column("l", pa.ListArray.from_arrays([0, 1], parts))
+    pq.write_table(pieces, file)
+    fresh = Warehouse(tmp_path)
+    files = fresh.files(RELATION)
+
+    for read in (
+        lambda: fresh.read(RELATION),
+        lambda: fresh.read(RELATION, filter=pds.field("v").is_valid()),
+        lambda: files.read_file(files.files()[0], ["l"]),
+        lambda: list(files.batches(["l"], pds.scalar(True), 5)),
+        lambda: fresh.changes(RELATION, 0, 1),
+    ):
+        with pytest.raises(RefreshError, match=r"mart\.bodies.*column l: .*shredded") as caught:
+            read()
+        assert caught.value.code == "CDF_UNAVAILABLE"
+    assert fresh.read(RELATION, columns=["v"]).num_rows == 1
