@@ -28,7 +28,7 @@ from livemart.land.micro_batch import Limit, MicroBatch
 from livemart.land.records.schema import TIMESTAMP
 from livemart.land.sources.delivery import Delivery, DeliveryReader
 from livemart.land.sources.files.delivered import DeliveredFiles, files_of
-from livemart.land.sources.files.folder import LandingFolder
+from livemart.land.sources.files.folder import LandingFolder, matches
 from livemart.land.sources.files.problems import disappeared, unreadable
 from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import (
@@ -202,7 +202,7 @@ class Landing:
             try:
                 if self._is_ending:
                     raise LandingEnded("told to end")
-                files = files_of_batch(checkpoint, batch_id, slots)
+                files = self._read_by_patterns(files_of_batch(checkpoint, batch_id, slots))
                 began(batch_id, len({path for paths in files.values() for path in paths}))
                 body(self.land_files(batch_id, files))
             except BaseException as error:
@@ -344,6 +344,17 @@ class Landing:
             for delivery in newest.deliveries
             if delivery.receipt.get("files")
             for name in delivery.relations
+        }
+
+    def _read_by_patterns(
+        self, files: Mapping[str, Sequence[Path]]
+    ) -> Mapping[str, Sequence[Path]]:
+        """Leave out what Spark found by its name in a folder that the source does not read."""
+        patterns = {name: source.arrival.path for name, source in self._sources.items()}
+        return {
+            name: [it for it in paths if matches(self._folder.relative(it), patterns[name])]
+            for name, paths in files.items()
+            if name in patterns
         }
 
     def _relative(self, files: Mapping[str, Sequence[Path]]) -> dict[str, tuple[str, ...]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from livemart.delta.tags import Tags
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch, Landing
+from livemart.land.sources.files.stream import is_refused_name
 from livemart.land.tables import require_fitting
 from livemart.land.uncounted import UncountedBatches
 from livemart.publish.publications import Publications
@@ -399,6 +400,8 @@ class Pipeline:
             # Across the JVM only its text arrives.
             if landing.failure is not None:
                 raise landing.failure from error
+            if is_refused_name(error):
+                return True
             raise
         finally:
             if query.isActive:

@@ -11,6 +11,7 @@ import pytest
 
 from livemart.errors import SourceError
 from livemart.land.landing import LandedBatch
+from livemart.land.sources.files.stream import is_refused_name
 from tests.deliveries import EVENTS, ORDERS, Shop, lines, order, source
 from tests.waits import wait_until
 
@@ -27,7 +28,10 @@ def test_each_file_is_landed_once_however_often_the_stream_runs(shop: Shop) -> N
     shop.deliver("orders/an order [1].jsonl", lines([order("a")]))
     shop.deliver("orders/_hidden.jsonl", lines([order("hidden")]))
     first = shop.run()
-    shop.deliver("orders/2.jsonl", lines([order("b")]))
+    # A glob of Hadoop 3.5 refuses a whole folder for one name with a colon, be it hidden.
+    shop.deliver("orders/2026-03-04T10:30:00Z ü%2F.jsonl", lines([order("b")]))
+    shop.deliver("orders/.half:written", ["{"])
+    shop.deliver("orders/done/1.jsonl", lines([order("below")]))
     old = shop.deliver("orders/old.jsonl", lines([order("c")]))
     os.utime(old, (0, 0))
     second = shop.run()
@@ -36,10 +40,65 @@ def test_each_file_is_landed_once_however_often_the_stream_runs(shop: Shop) -> N
     assert [batch.has_records for batch in (*first, *second, *third)] == [True, True, False]
     assert shop.rows("orders", "order_id") == [("a",), ("b",), ("c",)]
     assert shop.rows("order_events", "_origin") == [
-        ("orders/2.jsonl:1",),
+        ("orders/2026-03-04T10:30:00Z ü%2F.jsonl:1",),
         ("orders/an order [1].jsonl:1",),
         ("orders/old.jsonl:1",),
     ]
+
+
+@pytest.mark.extended
+def test_a_name_with_a_colon_that_comes_to_a_running_stream_starts_it_again(shop: Shop) -> None:
+    batches: list[LandedBatch] = []
+    every = timedelta(milliseconds=100)
+    query = shop.landing.stream(shop.checkpoint, batches.append, trigger=every)
+    wait_until(lambda: bool(batches))
+    shop.deliver("orders/at 10:30.jsonl", lines([order("a")]))
+
+    with pytest.raises(Exception, match="at 10:30") as refused:
+        query.awaitTermination()
+    assert is_refused_name(refused.value)
+    shop.restart()
+    shop.run()
+
+    assert shop.rows("order_events", "_origin") == [("orders/at 10:30.jsonl:1",)]
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_patterns_read_the_same_files_by_a_glob_and_by_a_listing(
+    spark: SparkSession, tmp_path: Path, is_refused: bool
+) -> None:
+    patterns = {"a": "{eu,us}/[a-b]/*.{csv,txt}", "b": "*/*.csv", "c": "x.csv", "d": "*/day=*/?"}
+    patterns |= {"e": "set/*.csv", "f": "{eu/a,eu/c}/1.csv", "g": "at 9:00/*"}
+    columns = {"line": "string"}
+    sources = [source(name, columns, path=it, format="text") for name, it in patterns.items()]
+    shop = Shop(spark, tmp_path, sources)
+    names = ["x.csv", "eu/a/1.csv", "us/b/2.txt", "us/b/2.json", "us/c/3.csv", "eu/1.csv"]
+    names += [
+        "at 9:00/1",
+        "eu/c/1.csv",
+        "eu/day=1/9",
+        "set/2.csv",
+        "set/1.csv/part-0.csv",
+        "as/x.csv",
+    ]
+    for name in names:
+        shop.deliver(name, [name])
+    if is_refused:
+        for name in (".a:b", "eu/.a:b", "eu/a/.a:b", "set/.a:b", "a:b/.c"):
+            shop.deliver(name, [""])
+
+    shop.run()
+
+    assert {name: [it for (it,) in shop.rows(name, "line")] for name in patterns} == {
+        "a": ["eu/a/1.csv", "us/b/2.txt"],
+        "b": ["as/x.csv", "eu/1.csv", "set/1.csv/part-0.csv", "set/2.csv"],
+        "c": ["x.csv"],
+        "d": ["eu/day=1/9"],
+        "e": ["set/1.csv/part-0.csv", "set/2.csv"],
+        "f": ["eu/a/1.csv", "eu/c/1.csv"],
+        "g": ["at 9:00/1"],
+    }
 
 
 def test_a_tick_comes_without_files_and_bad_records_do_not_stop_the_stream(shop: Shop) -> None:

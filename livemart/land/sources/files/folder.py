@@ -8,11 +8,16 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 _DIGEST_BLOCK = 1 << 20
 _DIGEST_BLOCKS = 64
+# The innermost ones, which hold no others.
+_BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +83,17 @@ class LandingFolder:
         return (status.st_size, status.st_mtime_ns) != (identity.size, identity.mtime_ns)
 
     def find(self, pattern: str) -> list[Path]:
-        """Return the files that a pattern reads, sorted by name."""
-        paths = self.root.glob(pattern)
-        return sorted(path for path in paths if path.is_file() and not self.is_hidden(path))
+        """Return the files that Spark reads by a pattern, sorted by name."""
+        paths = {path for it in spelled_out(pattern) for path in self.root.glob(it)}
+        return sorted(
+            path
+            for path in paths
+            if path.is_file() and is_spelled(path.name) and not self.is_hidden(path)
+        )
 
     def is_hidden(self, path: Path) -> bool:
         """Names that start with . or _ are still being written, or not meant for us."""
         return any(part.startswith((".", "_")) for part in path.relative_to(self.root).parts)
-
-    def matches(self, path: Path, pattern: str) -> bool:
-        """Return whether a pattern reads the file."""
-        relative = PurePosixPath(self.relative(path))
-        return len(relative.parts) == len(PurePosixPath(pattern).parts) and relative.match(pattern)
 
     def identify(self, path: Path) -> FileIdentity | None:
         """Return what the file is now, None if it is gone."""
@@ -100,6 +104,57 @@ class LandingFolder:
         except FileNotFoundError:
             return None
         return FileIdentity(self.relative(path), status.st_size, status.st_mtime_ns, digest)
+
+
+def is_spelled(name: str) -> bool:
+    """Return whether Java, and so Spark, can name a file: it finds none whose name is no UTF-8."""
+    return not any("\udc80" <= sign <= "\udcff" for sign in name)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a pattern reads a file: by its name, or as one in a folder that it names.
+
+    Of such a folder, as writers make it for one table, `column=value` folders are parts.
+
+    Args:
+        name: of the file, below the landing folder.
+        pattern: glob of a source.
+
+    >>> matches("orders/1.csv", "orders/*"), matches("orders/new/1.csv", "*/*.csv")
+    (True, False)
+    >>> matches("orders/a.parquet/day=1/part-0.parquet", "orders/*.parquet")
+    True
+    """
+    parts = name.split("/")
+    named = [parts]
+    while len(parts := parts[:-1]) > 0:
+        named.append(parts)
+        if "=" not in parts[-1]:
+            break
+    return any(
+        len(it) == len(globs) and all(map(fnmatchcase, it, globs))
+        for globs in _parts_of(pattern)
+        for it in named
+    )
+
+
+@lru_cache
+def _parts_of(pattern: str) -> list[list[str]]:
+    return [spelled.split("/") for spelled in spelled_out(pattern)]
+
+
+def spelled_out(pattern: str) -> list[str]:
+    """Return patterns of Python's that find together what one of Hadoop's finds.
+
+    >>> spelled_out("{eu,us}/[^a]*.{csv,json{,l}}")
+    ['eu/[!a]*.csv', 'eu/[!a]*.json', 'eu/[!a]*.jsonl', 'us/[!a]*.csv', 'us/[!a]*.json', \
+'us/[!a]*.jsonl']
+    """
+    if (braces := _BRACES.search(pattern)) is None:
+        return [pattern.replace("[^", "[!")]
+    before, after = pattern[: braces.start()], pattern[braces.end() :]
+    chosen = (f"{before}{choice}{after}" for choice in braces[1].split(","))
+    return sorted({spelled for it in chosen for spelled in spelled_out(it)})
 
 
 def _digest(file: io.BufferedReader, size: int) -> str:

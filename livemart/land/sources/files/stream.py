@@ -9,17 +9,20 @@ has gone since.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import TypeAdapter
 
 from livemart.errors import StateError
+from livemart.land.sources.files.folder import spelled_out
 from livemart.state.atomic_files import replace_file
 from livemart.state.checkpoint import logged_batches
 
@@ -31,6 +34,8 @@ SLOTS_FILE = "livemart_sources.json"
 _GLOB = "*?[]{}\\"
 # Spark forgets files older than this beside newer ones: never, or a late file would be lost.
 _MAX_FILE_AGE = "36500d"
+# Folders of the form name=value are no partitions, and one may go while it is listed.
+_LISTED = {"recursiveFileLookup": "true", "ignoreMissingFiles": "true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,14 @@ def start_stream(
             reader = reader.option("maxFilesPerTrigger", limits.max_files)
         if limits.max_bytes is not None:
             reader = reader.option("maxBytesPerTrigger", limits.max_bytes)
-        pattern = _spark_pattern(landing, slot.path) if slot.relations else f"{_plain(idle)}/*"
+        pattern = _listed(idle)
+        if slot.relations and _has_refused_names(landing, slot.path):
+            for name, option in _LISTED.items():
+                reader = reader.option(name, option)
+            reader = reader.option("pathGlobFilter", _name_filter(slot.path))
+            pattern = _listed(folder_of(landing, slot.path))
+        elif slot.relations:
+            pattern = _spark_pattern(landing, slot.path)
         parts.append(reader.load(pattern).select(nothing))
     union: DataFrame = reduce(lambda one, other: one.unionAll(other), parts)
 
@@ -178,6 +190,8 @@ def files_of_batch(
     checkpoint: Path, batch_id: int, slots: Sequence[Slot]
 ) -> dict[str, tuple[Path, ...]]:
     """Return the files of a micro-batch by relation, as Spark planned them.
+
+    Their names match the pattern of their slot; their folders may be any below its first one.
 
     Raises:
         StateError: CHECKPOINT_TORN, if the checkpoint does not name them.
@@ -252,6 +266,47 @@ def folder_of(landing: Path, pattern: str) -> Path:
             break
         folder = folder / part
     return folder
+
+
+def is_refused_name(error: BaseException) -> bool:
+    """Return whether a query ended by a name that came meanwhile; started again, it reads it."""
+    return "java.net.URISyntaxException: Relative path in absolute URI" in str(error)
+
+
+def _has_refused_names(landing: Path, pattern: str) -> bool:
+    """Return whether a name with a colon stands where Hadoop would look for a pattern's files.
+
+    Its globs (3.5) then refuse all of the folder, even if they do not match the name. To list the
+    folder does not, but finds what lies below it, too.
+    """
+    folder = folder_of(landing, pattern)
+    depth = len(Path(pattern).parts) - len(folder.relative_to(landing).parts)
+    return ":" in str(folder) or any(":" in name for name in _names(folder, depth))
+
+
+def _names(folder: str | Path, depth: int) -> Iterator[str]:
+    """Yield the names below a folder down to a depth; none of a folder that cannot be listed."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            yield entry.name
+            if depth > 1 and entry.is_dir():
+                yield from _names(entry.path, depth - 1)
+
+
+def _name_filter(pattern: str) -> str:
+    names = sorted({PurePosixPath(it).name for it in spelled_out(pattern)})
+    return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"
+
+
+def _listed(folder: Path) -> str:
+    """Return a path by which Spark lists a folder, and not by a glob of its names.
+
+    The braces are no wildcard, but excuse the folder from being there at the start.
+    """
+    if ":" in (plain := str(folder)) and not any(sign in plain for sign in _GLOB):
+        # Nor may a folder on the way have a colon, but in a path without any sign of a glob.
+        return plain
+    return f"{_plain(folder.parent)}{{/}}{_plain(Path(folder.name))}"
 
 
 def _spark_pattern(landing: Path, pattern: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from livemart.errors import StateError
 from livemart.land.sources.files.stream import (
     Slot,
+    _has_refused_names,
     files_of_batch,
     find_unplaced,
     last_committed,
@@ -84,3 +85,23 @@ def _write(root: Path, name: str, *lines: str, first: str = 'v1\n{"conf":{}}') -
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join([first, *lines]))
+
+
+def test_a_name_with_a_colon_is_seen_wherever_a_glob_would_look(tmp_path: Path) -> None:
+    for name in ("eu/day/1.csv", "eu/day/deep/at 10:30.csv", "us/.10:30/1.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    patterns = (
+        "at 9:00/*.csv",
+        "eu/*.csv",
+        "eu/*/*.csv",
+        "eu/*/*/*.csv",
+        "us/*.csv",
+        "*.csv",
+        "*/*.csv",
+        "as/*",
+    )
+
+    refused = [it for it in patterns if _has_refused_names(tmp_path, it)]
+
+    assert refused == ["at 9:00/*.csv", "eu/*/*/*.csv", "us/*.csv", "*/*.csv"]
