@@ -14,7 +14,7 @@ import pyarrow as pa
 from livemart.arrow.types import plain_schema, plain_table
 from livemart.arrow.variants import as_structs
 from livemart.spark.quick_session import is_quick, session_for
-from livemart.spark.types import holds_variant, spark_schema
+from livemart.spark.types import has_variant, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +52,7 @@ def rows_of(frame: DataFrame) -> pa.Table:
     Of a session with another time zone Arrow names it in every type. PySpark 4.2.0 casts what it
     has collected, and Arrow refuses to cast a NULL variant: here it is not cast.
     """
-    if not holds_variant(frame.schema):
+    if not has_variant(frame.schema):
         return plain_table(frame.toArrow())
     arrow: Any = frame
     batches = arrow._collect_as_arrow(empty_list_if_zero_records=False)

@@ -23,16 +23,16 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(marked_schema(schema))
 
 
-def holds_variant(kind: DataType) -> bool:
+def has_variant(kind: DataType) -> bool:
     """Return True if a value of the type is a VARIANT or holds one."""
     from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
     if isinstance(kind, ArrayType):
-        return holds_variant(kind.elementType)
+        return has_variant(kind.elementType)
     if isinstance(kind, MapType):
-        return holds_variant(kind.valueType)
+        return has_variant(kind.valueType)
     if isinstance(kind, StructType):
-        return any(holds_variant(field.dataType) for field in kind.fields)
+        return any(has_variant(field.dataType) for field in kind.fields)
     return isinstance(kind, VariantType)
 
 

@@ -45,9 +45,10 @@ def details(path: Path, record_format: str) -> list[str | None]:
     [
         (zipped(), "the file is a zip archive (an .xlsx is one): deliver what is in it"),
         (tarred(), "the file is a tar archive"),
-        (gzip.compress(tarred()), "the file is a tar archive"),
+        (gzip.compress(tarred(), mtime=0), "the file is a tar archive"),
         ('{"n": 1}\n'.encode("utf-16"), "the file is UTF-16: write it as UTF-8"),
     ],
+    ids=["zip", "tar", "gzip of tar", "UTF-16"],
 )
 def test_a_file_that_holds_no_lines_is_one_dead_letter_that_names_it(
     tmp_path: Path, content: bytes, expected: str, record_format: str
