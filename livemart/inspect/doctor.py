@@ -211,7 +211,9 @@ def check_store(url: str | None, warehouse: Path) -> Finding:
         return Finding("store", "ok", "none: nothing is served")
     standing = look_at_store(url, SnapshotLog(warehouse).newest_published(), datetime.now(UTC))
     level: Level = "ok" if standing.hint is None else "warning"
-    return Finding("store", level, f"{standing.place}: {standing.message}", standing.hint)
+    refused = "".join(f"; {name} is not served: {why}" for name, why in standing.refused.items())
+    message = f"{standing.place}: {standing.message}{refused}"
+    return Finding("store", level, message, standing.hint)
 
 
 def _check_python() -> Finding:

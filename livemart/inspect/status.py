@@ -326,6 +326,8 @@ def _store_lines(status: WarehouseStatus) -> list[str]:
     if status.store is None:
         return []
     lines = [f"store {status.store.place}: {status.store.message}"]
+    refused = status.store.refused
+    lines += [f"  {name} is not served: {why}" for name, why in sorted(refused.items())]
     if status.store.hint:
         lines.append(f"  next: {status.store.hint}")
     return lines

@@ -6,14 +6,16 @@ finding, not an error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from livemart.errors import PublishError
 from livemart.intervals import format_interval
 from livemart.state.snapshots import Snapshot
+from livemart.store.served import Published
 
 Standing = Literal["current", "behind", "empty", "foreign", "unreachable", "other_version"]
 
@@ -21,6 +23,7 @@ _PUBLISH = (
     "a running build, refresh or stream publishes it; if one does run, its log says "
     "`store_unreachable` or `publication_failed`"
 )
+_CHANGE = "change the models that are not served, or take them out of their exposures"
 _STATES: dict[str, Standing] = {
     "STORE_EMPTY": "empty",
     "STORE_UNREACHABLE": "unreachable",
@@ -34,7 +37,8 @@ class StoreStanding:
 
     `place`: its URL without the password; `snapshot_id`: what readers see, None if that is nothing
     or not known; `behind_s`: how long the newest published snapshot of the log has waited for the
-    store, None if it does not or if that is not known; `hint`: the next step unless all is well.
+    store, None if it does not or if that is not known; `hint`: the next step unless all is well;
+    `refused`: by model, why the store does not take its rows, so that it shows earlier ones.
     """
 
     place: str
@@ -43,6 +47,7 @@ class StoreStanding:
     behind_s: float | None
     message: str
     hint: str | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStanding:
@@ -69,6 +74,15 @@ def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStan
         if newest is None:
             return StoreStanding(place, state, None, None, "empty, as is the log")
         return _behind(place, state, None, newest, now)
+    standing = _standing(place, published, newest, now)
+    if not published.refused:
+        return standing
+    return replace(standing, refused=published.refused, hint=standing.hint or _CHANGE)
+
+
+def _standing(
+    place: str, published: Published, newest: Snapshot | None, now: datetime
+) -> StoreStanding:
     snapshot_id = published.snapshot_id
     if newest and (published.epoch, snapshot_id) == (newest.epoch, newest.snapshot_id):
         return StoreStanding(

@@ -19,6 +19,7 @@ from sqlalchemy.engine import Connection
 
 from livemart.arrow.bags import WEIGHT
 from livemart.errors import first_lines
+from livemart.publish.held_values import refuse_unheld
 from livemart.publish.insert import KeyNotUniqueError
 from livemart.publish.rows import RowChange, RowsDifferError, apply_change, fill
 from livemart.publish.writes import ModelWrite, ReadChange, form_of
@@ -104,6 +105,7 @@ class Transaction:
 
     def _write(self, write: ModelWrite) -> int:
         if write.change is not None and write.stored is not None:
+            refuse_unheld(write.stored.layout.model, write.change)
             try:
                 with self._connection.begin_nested():
                     changes = apply_change(self._connection, write.stored.layout, write.change)
@@ -144,7 +146,7 @@ class Transaction:
                     )
                     for unique_id, aside in snapshot.set_aside.items()
                 }
-                | {name: self._since(name) for name in self.refused},
+                | {name: (*self._since(name), why) for name, why in self.refused.items()},
                 strategy_failures=self._strategy_failures(names),
             )
         )
@@ -177,6 +179,7 @@ class Transaction:
         if rows is None:
             rows = self._read_change(write.spec.relation, None, write.state.version)
         model = form_of(write.spec, rows, self._how.tenant_column)
+        refuse_unheld(model, rows)
         # Before a name is chosen: the old one may be free because the table was dropped.
         self._retire(name)
         layout = Layout(self._new_table_name(name), model)

@@ -5,7 +5,7 @@ Used by publisher, readers and the server, so that all three mean the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -21,7 +21,8 @@ class Published:
     `published_at` tells two publications of one snapshot apart: a mended store, another exposure.
     `checked_at` is when the snapshot was last known to be the newest; it may rise without any other
     change, so it is no part of what a publication is. `set_aside`: by model, since which snapshot
-    its rows are those of an earlier one, and when that was finished (ISO 8601, None if never);
+    its rows are those of an earlier one, when that was finished (ISO 8601, None if never), and why
+    if it is the store that does not take it;
     `strategy_failures`: by model, how many published snapshots had to recompute it for an error of
     ours. A model that is served has its name there, any other one its unique id.
     """
@@ -31,7 +32,7 @@ class Published:
     published_at: datetime
     epoch: str
     checked_at: datetime = field(compare=False)
-    set_aside: Mapping[str, tuple[int, str | None]] | None = field(default=None, compare=False)
+    set_aside: Mapping[str, Sequence[Any]] | None = field(default=None, compare=False)
     strategy_failures: Mapping[str, int] | None = field(default=None, compare=False)
 
     @property
@@ -43,8 +44,13 @@ class Published:
         """Return since when a model is set aside, and how old its rows are; None if it is not."""
         if self.set_aside is None or (aside := self.set_aside.get(model)) is None:
             return None
-        since, text = aside
+        since, text = aside[:2]
         return since, None if text is None else datetime.fromisoformat(text)
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Why the store does not take a model, by model."""
+        return {name: aside[2] for name, aside in (self.set_aside or {}).items() if len(aside) > 2}
 
     def is_later_than(self, other: Published) -> bool:
         """Return True if both are of one epoch and this snapshot came after the other.

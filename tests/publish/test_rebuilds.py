@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from sqlalchemy import event
 
 from livemart.errors import PublishError
+from livemart.inspect.store_standing import look_at_store
 from livemart.publish import transaction
 from livemart.publish.exposures import ServedSpec
 from livemart.publish.publisher import Publication, publish
@@ -362,3 +364,35 @@ def test_a_disk_that_is_full_ends_the_publication_and_not_a_model(tmp_path: Path
     assert (amounts(reader, "a"), amounts(reader, "b")) == ([1, 1], [1, 1])
     reader.close()
     store.close()
+
+
+def test_a_time_that_no_store_holds_is_told_with_its_column_and_row(
+    store_url: str, reader: StoreReader
+) -> None:
+    """As a model may compute it: Spark's timestamps go on to the year 294247, Python's end before.
+
+    SQLite took it, and then no reader got any row of the model.
+    """
+    beyond = pa.array([253_402_300_800_000_000], pa.int64()).view(pa.timestamp("us", "UTC"))
+    good = pa.table({"id": ["a"], "ends_at": pa.array([0], pa.timestamp("us", "UTC"))})
+    bad = pa.table({"id": ["b"], "ends_at": beyond})
+    why = "ends_at: +10000-01-01T00:00:00 is outside of the years 1 to 9999, in the row id = b"
+
+    def fill_all(number: int, *terms: pa.Table) -> Publication:
+        models = {"orders": orders(*range(1, number + 1)), "terms": pa.concat_tables(terms)}
+        done = fill_store(store_url, models, KEYS | {"terms": ("id",)}, number, START)
+        assert done is not None
+        return done
+
+    fill_all(1, good)
+    assert fill_all(2, good, bad).refused == {"terms": why}
+    assert amounts(reader) == [1, 2]
+    published = reader.newest()
+    assert published is not None and published.refused == {"terms": why}
+    assert (published.refreshed_at("terms") or (None,))[0] == 2
+    newest = make_snapshot(2, (), epoch=published.epoch)
+    standing = look_at_store(store_url, newest, START)
+    assert standing.state == "current"
+    assert (standing.refused, standing.hint is None) == ({"terms": why}, False)
+    assert fill_all(3, good).refused == {}
+    assert look_at_store(store_url, replace(newest, snapshot_id=3), START).hint is None

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.epoch import time_text
 from livemart.land.records.calendars import Calendar
-from livemart.land.records.times import time_text
 from livemart.land.records.typed_records import as_in_json
 from livemart.land.records.untyped_values import Number, RepeatedKeys, compact
 

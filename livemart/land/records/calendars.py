@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from livemart.epoch import EPOCH, epoch_micros
-from livemart.land.records.times import day_text, timestamp_text
+from livemart.epoch import EPOCH, day_text, epoch_micros, timestamp_text
 from livemart.land.records.untyped_values import Unreadable
 
 _VERSION = "org.apache.spark.version"

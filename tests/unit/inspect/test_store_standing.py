@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
@@ -131,3 +132,23 @@ def test_doctor_and_status_tell_of_the_store(tmp_path: Path) -> None:
     assert (store["state"], store["snapshot_id"], store["behind_s"]) == ("behind", 1, 180.0)
     assert check_store(None, tmp_path).level == "ok"
     assert served_nowhere.store is None
+
+
+def test_status_and_doctor_say_which_model_is_not_served_and_why(
+    tmp_path: Path, store_url: str
+) -> None:
+    beyond = pa.array([253_402_300_800_000_000], pa.int64()).view(pa.timestamp("us", "UTC"))
+    terms = pa.table({"id": ["b"], "ends_at": beyond})
+    fill_store(store_url, {"terms": terms}, {"terms": ("id",)}, snapshot_id=4)
+    why = "terms is not served: ends_at: +10000-01-01T00:00:00 is outside of the years 1 to 9999"
+
+    standing = look_at_store(store_url, newest(4), LATER)
+    status = read_status(tmp_path, every=EVERY, pane=EVERY, now=LATER)
+    finding = check_store(store_url, tmp_path / "warehouse")
+
+    assert (standing.state, list(standing.refused)) == ("current", ["terms"])
+    lines = render_status(replace(status, store=standing))
+    assert f"{why}, in the row id = b" in lines
+    assert "next: change the models that are not served" in lines
+    assert asdict(standing)["refused"] == dict(standing.refused)
+    assert finding.level == "warning" and why in finding.message

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from livemart.land.records.times import day_text, timestamp_text
+from livemart.epoch import day_text, timestamp_text
 from livemart.land.records.untyped_values import MisfitError, Number, misfit
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.spark_types import SparkType
