@@ -20,17 +20,18 @@ from typing import Any
 import numpy as np
 
 _SHORT_TEXT, _OBJECT, _ARRAY = 1, 2, 3
-_INTEGERS = {3: 1, 4: 2, 5: 4, 6: 8}
-_DECIMALS = {8: 4, 9: 8, 10: 16}
 _CONSTANTS = {0: None, 1: True, 2: False}
+_INTEGERS = (3, 4, 5, 6)
 _FLOATS = {7: "<d", 14: "<f"}
-# Kinds of a fixed number of bytes: date, timestamps in microseconds and nanoseconds, time, uuid.
+_DECIMALS = (8, 9, 10)
 _DATE, _TIMESTAMP, _TIMESTAMP_NTZ = 11, 12, 13
-_FIXED = {_DATE: 4, _TIMESTAMP: 8, _TIMESTAMP_NTZ: 8, 17: 8, 18: 8, 19: 8, 20: 16}
-_TIME, _NANOS, _NANOS_NTZ, _UUID = 17, 18, 19, 20
 _BINARY, _LONG_TEXT = 15, 16
+_TIME, _NANOS, _NANOS_NTZ, _UUID = 17, 18, 19, 20
+# Bytes of each kind that has always as many; of a decimal, one of them is its scale.
+_WIDTHS = dict(zip(range(15), (0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4), strict=True))
+_WIDTHS |= {_TIME: 8, _NANOS: 8, _NANOS_NTZ: 8, _UUID: 16}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Python's stack holds some values more in each other, but whoever writes them has one as well.
+# Python's stack takes a few times as many; whoever writes or reads the JSON has a stack as well.
 MOST_LEVELS = 200
 
 
@@ -59,7 +60,7 @@ class _Reader:
         self._width = (metadata[0] >> 6) + 1 if metadata else 1
 
     def at(self, place: int) -> _Scalar | _Parts:
-        """Return the value that begins there. Raises IndexError or struct.error if it is cut."""
+        """Return the value that begins there. Raises IndexError if it is cut, or of no kind."""
         header = self._value[place]
         basic, info = header & 3, header >> 2
         if basic == _SHORT_TEXT:
@@ -70,12 +71,9 @@ class _Reader:
             return self._parts(place + 1, 4 if info & 4 else 1, 0, info & 3)
         if info in (_BINARY, _LONG_TEXT):
             return _Scalar(info, self._bytes(place + 5, self._number(place + 1, 4)))
-        width = _INTEGERS.get(info) or _FIXED.get(info) or _FIXED_FLOATS.get(info)
-        if info in _DECIMALS:
-            width = 1 + _DECIMALS[info]
-        if width is None and info not in _CONSTANTS:
+        if info not in _WIDTHS:
             raise IndexError(f"a variant of kind {info}")
-        return _Scalar(info, self._bytes(place + 1, width or 0))
+        return _Scalar(info, self._bytes(place + 1, _WIDTHS[info]))
 
     def _parts(self, place: int, size_width: int, id_width: int, offset_code: int) -> _Parts:
         count = self._number(place, size_width)
@@ -112,9 +110,6 @@ class _Reader:
         return content
 
 
-_FIXED_FLOATS = {kind: struct.calcsize(layout) for kind, layout in _FLOATS.items()}
-
-
 def value_identity(value: bytes, metadata: bytes) -> bytes:
     """Return bytes that two variants share if and only if they are equal; see above.
 
@@ -122,7 +117,7 @@ def value_identity(value: bytes, metadata: bytes) -> bytes:
     """
     try:
         return b"".join(_tokens(_Reader(value, metadata)))
-    except (IndexError, struct.error):
+    except IndexError:
         return b"?%d:%b%b" % (len(metadata), metadata, value)
 
 
@@ -180,7 +175,7 @@ def python_value(value: bytes, metadata: bytes) -> Any:
     """
     try:
         return _python(_Reader(value, metadata), 0, MOST_LEVELS)
-    except (IndexError, struct.error) as error:
+    except IndexError as error:
         raise ValueError(f"not a variant: {error}") from error
 
 
