@@ -134,3 +134,26 @@ def test_variants_are_refreshed_by_each_strategy_and_served(
     assert [row["m"] for row in served] == [{"k": body} for body in bodies.values()]
     assert [row["l"] for row in served] == [[body, None] for body in bodies.values()]
     assert [row["s"] for row in served] == [{"x": body} for body in bodies.values()]
+
+
+@pytest.mark.extended
+def test_shredded_variants_are_read_by_spark_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark 4.2.0 with Delta 4.4.0 moves fields of a variant into columns of their own."""
+    mini = Mini(spark, tmp_path)
+    table = tmp_path / "warehouse" / "foreign" / "pieces"
+    spark.sql(
+        f"create table delta.`{table}` tblproperties ('delta.enableVariantShredding' = 'true')"
+        ' as select id, parse_json(j) as v from values (1, \'{"a":1}\'), (2, \'{"a":2,"b":"x"}\')'
+        " as t(id, j)"
+    )
+    source = "\n  - name: other\n    schema: foreign\n    tables:\n      - name: pieces\n"
+    mini.replace(SOURCES + source, of_pieces="select id, v from {{ source('other', 'pieces') }}")
+    mini.deliver("events", event("1", "a", {}, 1))
+    mini.build()
+    spark.sql(f'insert into delta.`{table}` select 3, parse_json(\'{{"a":5,"b":1}}\')')
+
+    mini.refresh()
+
+    assert reasons(mini.newest) == {"of_pieces": "CDF_UNAVAILABLE"}
+    assert mini.newest.models["model.mini.of_pieces"].rows_changed == 1
+    assert mini.differing() == []
