@@ -6,9 +6,12 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.dataset as pds
+import pytest
+from deltalake import write_deltalake
 
 from livemart.delta.log import log_path
 from livemart.delta.warehouse import Warehouse
+from tests.other_readers import AWKWARD, WITH_NAN, Columns, files_of
 from tests.unit.delta.small_tables import RELATION, tag
 
 
@@ -55,3 +58,41 @@ def test_the_newest_value_is_that_of_a_row_not_of_the_statistics(warehouse: Ware
     assert warehouse.newest(RELATION, "at") == moments[1]
     assert warehouse.newest(RELATION, "day") == moments[0].date()
     assert warehouse.newest(RELATION, "at", 1) is None
+
+
+@pytest.mark.parametrize("columns", [AWKWARD, WITH_NAN], ids=["awkward", "with NaN"])
+def test_filters_are_right_by_the_bounds_of_another_writer(
+    warehouse: Warehouse, columns: Columns
+) -> None:
+    """deltalake 1.6.6 cuts texts, spells decimals as JSON floats, and leaves NaN out."""
+    files = files_of(columns)
+    path = warehouse.path(RELATION)
+    for rows in files:
+        write_deltalake(str(path), rows, mode="append")
+    whole = pds.dataset(pa.concat_tables(files))
+
+    for name, (kind, values) in columns.items():
+        held = {repr(it): it for file in values for it in file if it is not None}
+        if pa.types.is_nested(kind):
+            continue
+        for value in held.values():
+            field, scalar = pds.field(name), pa.scalar(value, kind)
+            for passes in (field == scalar, field > scalar, field <= scalar, field.is_null()):
+                found = warehouse.read(RELATION, columns=["n"], filter=passes).column("n")
+                expected = whole.to_table(columns=["n"], filter=passes).column("n")
+                assert sorted(found.to_pylist()) == sorted(expected.to_pylist())
+
+
+def test_the_newest_value_is_found_below_a_bound_that_is_wide(warehouse: Warehouse) -> None:
+    """Another writer's bounds may be as wide as it likes."""
+    moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    schema = pa.schema([("at", pa.timestamp("us", tz="UTC"))])
+    warehouse.overwrite(RELATION, pa.table({"at": [moment]}, schema=schema), tag(1))
+    entry = log_path(warehouse.path(RELATION), 1)
+    written = entry.read_text().replace(
+        '"maxValues\\":{\\"at\\":\\"2026', '"maxValues\\":{\\"at\\":\\"2027'
+    )
+    assert "2027" in written
+    entry.write_text(written)
+
+    assert Warehouse(warehouse.root).newest(RELATION, "at") == moment
