@@ -129,13 +129,10 @@ def has_nan(values: pa.Array | pa.ChunkedArray) -> bool:
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
-def has_negative_zero(values: pa.ChunkedArray) -> bool:
-    """Return whether one of these values is -0.0."""
-    if not pa.types.is_floating(values.type):
-        return False
-    bits = pa.int64() if pa.types.is_float64(values.type) else pa.int32()
-    sign = pa.scalar(-(2 ** (bits.bit_width - 1)), bits)
-    return any(pc.any(pc.equal(chunk.view(bits), sign)).as_py() for chunk in values.chunks)
+def has_zero(values: pa.ChunkedArray) -> bool:
+    """Return whether one of these values is 0.0 or -0.0."""
+    zero = pa.scalar(0.0, values.type) if pa.types.is_floating(values.type) else None
+    return zero is not None and bool(pc.any(pc.equal(values, zero)).as_py())
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from deltalake import DeltaTable
 from livemart.delta.bounds import (
     has_bounded_field,
     has_bounds,
-    has_negative_zero,
     holds_floats,
     leaves_with_nan,
     log_statistics,
@@ -143,19 +142,15 @@ def _named_again(files: TableVersion, file: DataFile) -> Action:
 
 
 def _misleads_by_itself(files: TableVersion, file: DataFile) -> bool:
-    """Return whether Parquet's bounds pass over NaN, or a dictionary holds -0.0."""
+    """Return whether Parquet's bounds pass over NaN."""
     footer = files.footer(file)
     if not footer.created_by.startswith("parquet-cpp-arrow"):
         return False
-    columns = list(_columns(footer))
     names = [field.name for field in files.schema if holds_floats(field.type)]
-    rows = files.read_file(file, names)
-    with_nan, _ = leaves_with_nan(rows)
-    with_zero = {name for name in names if has_negative_zero(rows.column(name))}
+    with_nan, _ = leaves_with_nan(files.read_file(file, names))
     return any(
-        (it.path_in_schema in with_nan and it.statistics is not None and it.statistics.has_min_max)
-        or (it.path_in_schema in with_zero and it.has_dictionary_page)
-        for it in columns
+        it.path_in_schema in with_nan and it.statistics is not None and it.statistics.has_min_max
+        for it in _columns(footer)
     )
 
 

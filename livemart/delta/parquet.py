@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from livemart.arrow.variants import as_structs
 from livemart.delta.bounds import (
-    has_negative_zero,
+    has_zero,
     indexed_columns,
     leaves_with_nan,
     log_statistics,
@@ -160,8 +160,8 @@ def _write_parquet(
     """Write one file; return its bytes, and what Parquet says of it.
 
     Readers skip it by what it says, too. Parquet's bounds pass over NaN, which Spark and DuckDB
-    hold to be above all numbers; and a dictionary with -0.0 has no 0.0 for Spark, which compares
-    bits there. So such columns have neither.
+    hold to be above all numbers; and a dictionary with one zero does not have the other for
+    Spark, which compares bits there. So such columns have neither.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     written: list[pq.FileMetaData] = []
@@ -170,7 +170,7 @@ def _write_parquet(
         rows,
         path,
         compression="snappy",
-        use_dictionary=[it for it in repeating if not has_negative_zero(rows.column(it))],
+        use_dictionary=[it for it in repeating if not has_zero(rows.column(it))],
         column_encoding=dict.fromkeys(_packed_columns(rows.schema), "DELTA_BINARY_PACKED"),
         coerce_timestamps="us",
         version="2.6",

@@ -53,6 +53,9 @@ def session_settings(
         "spark.sql.variable.substitute": "false",
         # INT96, the default, has no statistics and overflows in readers that use nanoseconds.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Spark looks for 0.0 in a dictionary by its bits: where one holds -0.0 alone, a filter on
+        # 0.0 would find no row.
+        "spark.hadoop.parquet.filter.dictionary.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.window.segmentTree.enabled": "true",
         # Rows in memory would be projected while a statement is planned, one expression at a time.
