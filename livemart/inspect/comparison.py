@@ -1,7 +1,7 @@
 """Compares two bags of rows both ways, exactly or within a stated tolerance.
 
 Used by `verify`. Only doubles that a model computes and columns of class approximate have a
-tolerance; the sign of a zero counts where a model passes it on (`plan/passed_on`).
+tolerance. What a model passes on (`plan/passed_on`) is compared as identical, all else as equal.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ def _columns(
             value = f"if({name} = 0, 0D, cast({name} as double))"
             loose[field.name] = (value, DOUBLE_TOLERANCE)
         else:
-            exact[field.name] = comparable(name, field.dataType, in_order=True)
+            in_order = field.name.lower() in passed_on
+            exact[field.name] = comparable(name, field.dataType, in_order=in_order)
     return exact, loose
 
 

@@ -125,7 +125,8 @@ class TiedGroups:
         kinds = {field.name.lower(): field.dataType for field in self.stored.schema.fields}
         listed = []
         for name in names:
-            value = comparable(quoted(name), kinds[name.lower()], in_order=True)
+            in_order = name.lower() in self.passed_on
+            value = comparable(quoted(name), kinds[name.lower()], in_order=in_order)
             if name in self.blank:
                 value = f"if({value} in ({', '.join(map(literal, BLANKS))}), null, {value})"
             listed.append(f"{value} as {quoted(name)}")

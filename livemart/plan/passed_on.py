@@ -1,7 +1,8 @@
 """Finds the columns whose values a model passes on as it reads them, bit for bit.
 
-Used by verify: the sign of a zero is compared there alone. Elsewhere SQL leaves it open: the
-greater of -0.0 and 0.0 is either, and Spark's own code paths disagree on the keys of `map(d, 1)`.
+Used by verify: only there the sign of a zero and the order of a map's entries are compared.
+Elsewhere SQL leaves them open: the greater of -0.0 and 0.0 is either, Spark's own code paths
+disagree on the key of `map(d, 1)`, and a map of what was collected is in any order.
 """
 
 from __future__ import annotations
@@ -60,11 +61,12 @@ def _of_scope(
         left, right = query.left.unnest(), query.right.unnest()
         assert isinstance(right, exp.Query)
         names = [name.lower() for name in query.named_selects]
+        others = names if query.args.get("by_name") else map(str.lower, right.named_selects)
         of_left, of_right = by_scope.get(id(left), _NONE), by_scope.get(id(right), _NONE)
         return frozenset(
             name
-            for name, other in zip(names, right.named_selects, strict=True)
-            if name in of_left and other.lower() in of_right
+            for name, other in zip(names, others, strict=True)
+            if name in of_left and other in of_right
         )
     if not isinstance(query, exp.Select) or query.args.get("group") or query.args.get("distinct"):
         return _NONE

@@ -20,6 +20,7 @@ COLUMNS = {"m.orders": ("id", "d", "a"), "m.rates": ("id", "d"), "m.view": ("id"
         ("select max(d) as d from m.orders", set()),
         ("select id, d from m.orders union all select id, 0 from m.rates", {"id"}),
         ("select d from m.orders union select d from m.rates", set()),
+        ("select id, d from m.orders union all by name select d, 0 as id from m.rates", {"d"}),
         (
             "select o.d, r.d as rate from m.orders as o join m.rates as r on o.d = r.d",
             {"d", "rate"},
