@@ -163,18 +163,20 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
 
 
 def _verify(runtime: Runtime, tour: Tour) -> int:
-    """Recompute every model from the landed records; 1 if one differs."""
-    from livemart.inspect.verify import render_comparison, verify_models
+    """Recompute every model from the landed records; return the exit code of `verify`."""
+    from livemart.inspect.verify import exit_code, render_comparison, verify_models
 
     snapshot = runtime.log.newest_published()
     assert snapshot is not None
     click.echo("\nverify: every model recomputed from the landed records")
     tour.step("recomputing the models")
-    code = 0
+    comparisons = []
     for comparison in verify_models(runtime.spark, runtime.warehouse, runtime.project, snapshot):
+        comparisons.append(comparison)
         click.echo(f"   {render_comparison(comparison)}")
-        code = code if comparison.is_equal else 1
-    click.echo("the stream equals the batch" if code == 0 else "the stream DIFFERS from the batch")
+    code = exit_code(comparisons)
+    words = {0: "equals the batch", 1: "DIFFERS from the batch"}
+    click.echo(f"the stream {words.get(code, 'could not be compared with the batch as a whole')}")
     return code
 
 

@@ -282,7 +282,7 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
     model differs, with 3 if none does and one could not be compared.
     """
     with reported_errors(flags) as settings:
-        from livemart.inspect.verify import render_comparison, verify_snapshot
+        from livemart.inspect.verify import exit_code, render_comparison, verify_snapshot
 
         with interruptible(settings.stop_timeout), _narrator(settings) as narrator:
             comparisons = []
@@ -291,11 +291,10 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
                 if output == "text":
                     click.echo(render_comparison(comparison, lists_ties=strict))
         if output == "json":
-            click.echo(json.dumps({"models": list(map(asdict, comparisons))}, indent=2))
-        if any(comparison.is_different for comparison in comparisons):
-            sys.exit(1)
-        if not all(comparison.is_equal for comparison in comparisons):
-            sys.exit(3)
+            models = [comparison.to_json() for comparison in comparisons]
+            click.echo(json.dumps({"models": models}, indent=2))
+        if code := exit_code(comparisons):
+            sys.exit(code)
 
 
 @cli.command()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -32,15 +32,17 @@ from livemart.plan.planner import Full, Inputs, Plan
 from livemart.plan.project_plans import ProjectPlans, views_of
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat, flatten
+from livemart.plan.unread_text import unsure_words
 from livemart.project.graph import Model, Project
 from livemart.project.run_values import run_of
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
-from livemart.run.runtime import Narrator, compiling_session, open_dbt
+from livemart.run.runtime import Narrator, compiling_session, open_dbt, selection_empty
 from livemart.settings import Settings
 from livemart.spark.arrow_views import rows_of, to_frame
 from livemart.spark.catalog import stored_tables
 from livemart.spark.model_errors import message_of
+from livemart.spark.named_tables import flatten_by_spark
 from livemart.spark.quick_session import is_quick, session_for
 from livemart.state.snapshots import Snapshot
 
@@ -48,13 +50,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_MADE_BY_BUILDS = "of a materialization of its own, made by builds alone"
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One model compared.
 
-    `differences` is None if it could not be: `note` says why, and `is_equal` is True where nothing
-    could be compared in any warehouse, as with a seed. `tied`: the groups of rows of which another
-    of several right answers is stored than came out now.
+    `differences` is None if it was not: `note` says why, and `is_equal` is True of a seed or a dbt
+    snapshot alone, whose rows are an input. `tied`: the groups of rows of which another of several
+    right answers is stored than came out now.
     """
 
     model: str
@@ -69,12 +74,25 @@ class Comparison:
         """True if what is stored is known to be wrong."""
         return self.differences is not None and not self.is_equal
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer of the command; `is_equal` is None of what was not compared."""
+        answer = asdict(self)
+        return answer if self.differences is not None else {**answer, "is_equal": None}
+
+
+def exit_code(comparisons: Sequence[Comparison]) -> int:
+    """Return 1 if a model differs, 3 if none does and one could not be compared, else 0."""
+    if any(comparison.is_different for comparison in comparisons):
+        return 1
+    return 0 if all(comparison.is_equal for comparison in comparisons) else 3
+
 
 def verify_snapshot(settings: Settings, narrator: Narrator) -> Iterator[Comparison]:
     """Yield a comparison per stored model of the selection, in dependency order.
 
     Raises:
         StateError: NOTHING_PUBLISHED.
+        ConfigError: SELECTION_EMPTY.
     """
     from livemart.spark.session import open_session
 
@@ -84,6 +102,9 @@ def verify_snapshot(settings: Settings, narrator: Narrator) -> Iterator[Comparis
     try:
         narrator.step("reading the project")
         project, chosen = load_as_of(spark, settings, snapshot)
+        listed = {key for key, model in project.models.items() if _is_listed(model)}
+        if chosen is not None and chosen.isdisjoint(listed):
+            raise selection_empty(settings.selection, "it names nothing that has rows of its own")
         narrator.step("recomputing the models")
         yield from verify_models(spark, Warehouse(settings.warehouse), project, snapshot, chosen)
     finally:
@@ -216,9 +237,13 @@ class _Recomputation:
                 self._source(source.relation, version)
         plans = ProjectPlans(self._project, self._stored_columns).models
         for unique_id, model in self._project.models.items():
-            if not model.is_stored:
+            if not _is_listed(model):
+                # What reads it is compared.
                 continue
-            comparison = self._model(model, plans[unique_id])
+            if model.is_stored:
+                comparison = self._model(model, plans[unique_id])
+            else:
+                comparison = Comparison(_label(model), False, note=_MADE_BY_BUILDS)
             if chosen is None or unique_id in chosen:
                 yield comparison
 
@@ -269,7 +294,9 @@ class _Recomputation:
             note = f"dbt cannot compile it: {' '.join(model.uncompiled.split())}"
             return unequal(stored_rows, note)
         if model.compiled_code is None or model.materialized in ("seed", "snapshot"):
-            return self._uncompared(model, stored, stored_rows, "an input, not recomputed")
+            self._name(model.relation, stored)
+            note = "an input, not recomputed"
+            return Comparison(_label(model), True, stored_rows, note)
         if state.fingerprint != plan.fingerprint:
             return unequal(stored_rows, "its SQL is not that of the snapshot: run `refresh`")
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
@@ -281,9 +308,7 @@ class _Recomputation:
             note = f"cannot be recomputed: {reason}"
             return self._uncompared(model, stored, stored_rows, note)
         try:
-            flat = plan.flat if plan.stamps else None
-            if flat is None:
-                flat = flatten(model.compiled_code, views_of(self._project, model.session))
+            flat, unsure = self._flat(session, model, plan)
         except Inapplicable as error:
             # Its names cannot be replaced, so it would read what is published, not recomputed.
             note = f"cannot be recomputed: {error.reason.message}"
@@ -293,7 +318,10 @@ class _Recomputation:
             # The log does not tell which version of such a table was read.
             verb = "is" if len(foreign) == 1 else "are"
             why = "not declared as a source"
-            if any(it.relation in foreign for it in self._project.models.values()):
+            kinds = {it.relation: it.materialized for it in self._project.models.values()}
+            if "other" in map(kinds.get, foreign):
+                why = _MADE_BY_BUILDS
+            elif not kinds.keys().isdisjoint(foreign):
                 why = "read with the settings of another session"
             note = f"cannot be recomputed: {', '.join(foreign)} {verb} {why}"
             return self._uncompared(model, stored, stored_rows, note)
@@ -324,7 +352,11 @@ class _Recomputation:
         tied: tuple[str, ...] = ()
         verdict: Verdict = "right" if differences.is_equal else "wrong"
         may_tie = bool(plan.ties) or isinstance(plan.strategy, Full)
-        if may_tie and differences.count:
+        if unsure and differences.count:
+            verdict = "unknown"
+            notes.append(f"rows differ, as they may for `{', '.join(unsure)}` in SQL of this kind")
+            self._name(model.relation, stored)
+        elif may_tie and differences.count:
             groups = TiedGroups(
                 plan,
                 flat,
@@ -352,7 +384,30 @@ class _Recomputation:
     def _uncompared(self, model: Model, stored: DataFrame, rows: int, note: str) -> Comparison:
         """Let models above read what is stored of this one, as nothing else can be had."""
         self._name(model.relation, stored)
-        return Comparison(_label(model), True, rows, note)
+        return Comparison(_label(model), False, rows, note)
+
+    def _flat(
+        self, session: SparkSession, model: Model, plan: Plan
+    ) -> tuple[Flat, tuple[str, ...]]:
+        """Return the text of a model, and for which words two runs of it may differ unseen.
+
+        Raises:
+            Inapplicable: its tables cannot be replaced by recomputed ones.
+        """
+        assert model.compiled_code is not None
+        if plan.stamps and plan.flat is not None:
+            return plan.flat, ()
+        views = views_of(self._project, model.session)
+        try:
+            return flatten(model.compiled_code, views), ()
+        except Inapplicable:
+            flat = flatten_by_spark(session, model.compiled_code, views)
+        estimated = {
+            function
+            for relation in flat.relations
+            for function in self._approximate.get(relation, {}).values()
+        }
+        return flat, (*unsure_words(flat.text), *sorted(estimated))
 
     def _recompute(
         self,
@@ -453,6 +508,11 @@ def _judged(groups: TiedGroups) -> tuple[Verdict, str, tuple[str, ...]]:
 
 def _counted(groups: int) -> str:
     return "1 group of rows ties" if groups == 1 else f"{groups} groups of rows tie"
+
+
+def _is_listed(model: Model) -> bool:
+    """Return True of a model with rows of its own."""
+    return model.is_stored or model.materialized == "other"
 
 
 def _label(model: Model) -> str:

@@ -15,7 +15,7 @@ from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
 from livemart.plan.sql.written import sql_of
 
 # Names as the parser gives them: it has its own for some (collect_list is array_agg).
-_ORDER_DEPENDENT = frozenset(
+ORDER_DEPENDENT = frozenset(
     {
         "first", "first_value", "last", "last_value", "any_value", "array_agg", "collect_list",
         "array_unique_agg", "collect_set", "group_concat", "listagg", "string_agg", "arg_max",
@@ -100,7 +100,7 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
     ... )
     region: shop_id
     """
-    if function_name(call) not in _ORDER_DEPENDENT:
+    if function_name(call) not in ORDER_DEPENDENT:
         return False
     if isinstance(call, exp.ArgMax | exp.ArgMin):
         return not is_total(relation, [*keys, *_parts(bare(call.expression))])

@@ -25,7 +25,7 @@ VOLATILE_FUNCTIONS = frozenset(
     }
 )  # fmt: skip
 # These need no brackets: where no column has such a name, the function is meant.
-_BARE_FUNCTIONS = frozenset(
+BARE_FUNCTIONS = frozenset(
     {
         "current_date", "current_time", "current_timestamp", "current_user", "localtimestamp",
         "session_user", "user",
@@ -34,7 +34,7 @@ _BARE_FUNCTIONS = frozenset(
 # Spark's own column of each table: of files, and of none that a subquery gives.
 FILE_COLUMN = "_metadata"
 # Spark reads these words in a DATE or TIMESTAMP literal as a time of today.
-_SPECIAL_TIMES = frozenset({"now", "today", "tomorrow", "yesterday"})
+SPECIAL_TIMES = frozenset({"now", "today", "tomorrow", "yesterday"})
 _TIME_TYPES = (
     exp.DataType.Type.DATE,
     exp.DataType.Type.TIMESTAMP,
@@ -72,7 +72,7 @@ def is_volatile(node: exp.Expr) -> bool:
     if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
         literal = node.this
         words = literal.name.lower().split() if isinstance(literal, exp.Literal) else []
-        return bool(words) and words[0] in _SPECIAL_TIMES and node.is_type(*_TIME_TYPES)
+        return bool(words) and words[0] in SPECIAL_TIMES and node.is_type(*_TIME_TYPES)
     name = function_name(node)
     if name is None:
         return False
@@ -83,7 +83,7 @@ def is_volatile(node: exp.Expr) -> bool:
 
 def is_bare_function(column: exp.Column) -> bool:
     """Return True if a column that no table has is a function called without brackets."""
-    return not column.table and column.name.lower() in _BARE_FUNCTIONS
+    return not column.table and column.name.lower() in BARE_FUNCTIONS
 
 
 def line_of(node: exp.Expr) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from dbt.artifacts.schemas.manifest import WritableManifest
 from dbt.artifacts.schemas.run import RunResultsArtifact
 
 from livemart.errors import ConfigError, PlanError, RefreshError
-from livemart.inspect.verify import _Recomputation
+from livemart.inspect.verify import _Recomputation, render_comparison, verify_models
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Model
 from livemart.run.idle import has_nothing_to_do
@@ -496,20 +497,49 @@ def test_event_time_moves_the_clock_if_asked_to(unbuilt: Mini) -> None:
 
 
 @pytest.mark.extended
-def test_verify_does_not_compare_sql_that_cannot_be_taken_apart(unbuilt: Mini) -> None:
-    unbuilt.edit(
-        "models/pipes.sql",
-        "from {{ source('shop', 'visits') }} |> where shop_id = 'a' |> select shop_id",
-    )
-    unbuilt.edit("models/above.sql", "select shop_id from {{ ref('pipes') }}")
+def test_verify_runs_sql_that_only_spark_can_take_apart(unbuilt: Mini, spark: SparkSession) -> None:
+    """Spark 4.2 reads all of these, sqlglot 30.30 none; a refresh runs them by their own text."""
+    visits, totals = "{{ source('shop', 'visits') }}", "{{ ref('shop_totals') }}"
+    texts = {
+        "pipes": f"from {visits} |> where shop_id = 'a' |> select shop_id",
+        "seen": "{{ config(materialized='view') }} " + f"from {visits} as v |> select v.shop_id",
+        "of_view": "select visits.shop_id from {{ ref('seen') }} as visits |> where true",
+        "paths": f"select shop_id, j:a::int as a from (select *, parse_json('{{\"a\": 1}}') as j"
+        f" from {totals}) |> where shop_id in (select shop_id from {visits})",
+        "exploded": f"select t.shop_id, e.pos from {totals} as t,"
+        " lateral variant_explode(parse_json('[1, 2]')) as e",
+        "nearest": f"select t.shop_id, v.shop_id as other from {totals} as t"
+        f" join {visits} as v exact nearest 1 by distance abs(length(t.shop_id) - 1)",
+        "above": "select shop_id from {{ ref('pipes') }}",
+    }
+    for name, text in texts.items():
+        unbuilt.edit(f"models/{name}.sql", text)
     unbuilt.build()
 
     found = {comparison.model: comparison for comparison in unbuilt.verify()}
 
-    assert (found["pipes"].is_equal, found["pipes"].rows) == (True, 2)
-    assert found["pipes"].note == "cannot be recomputed: |> has no rule"
+    for name in texts.keys() - {"seen"}:
+        assert found[name].is_equal, found[name]
+        assert found[name].differences is not None
+    assert found["pipes"].rows == 2
+
+    # A row too many is known to be wrong, but where a tie may bring another one.
+    newest = unbuilt.newest
+    states = dict(newest.models)
+    for name, row in {"pipes": "'z'", "nearest": "'z', 'z'"}.items():
+        spark.sql(f"insert into mini.{name} values ({row})")
+        version = unbuilt.warehouse.version(f"mini.{name}")
+        unique_id = f"model.mini.{name}"
+        states[unique_id] = replace(states[unique_id], version=version)
+    wrong = replace(newest, models=states)
+    project = unbuilt.pipeline().runtime.project
+    found = {it.model: it for it in verify_models(spark, unbuilt.warehouse, project, wrong)}
+
+    assert found["pipes"].is_different
+    assert (found["nearest"].is_equal, found["nearest"].is_different) == (False, False)
+    assert "`nearest`" in found["nearest"].note
+    # It reads what came out now.
     assert found["above"].is_equal
-    assert found["above"].differences is not None
 
 
 # 2 s.
@@ -545,10 +575,6 @@ def test_verify_finds_a_wrong_row(
     spark.sql("update mini.shop_ranks set sales_amount = 3.00 where shop_id = 'a'")
     newest = mini.newest
     unique_id = "model.mini.shop_ranks"
-    from dataclasses import replace
-
-    from livemart.inspect.verify import render_comparison, verify_models
-
     version = mini.warehouse.version("mini.shop_ranks")
     wrong = replace(newest.models[unique_id], version=version)
     tampered = replace(newest, models={**newest.models, unique_id: wrong})

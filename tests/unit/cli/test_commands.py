@@ -169,26 +169,38 @@ def test_an_unexpected_error_is_told_in_the_same_shape(monkeypatch: pytest.Monke
     assert answer.stderr.startswith("UNEXPECTED: RuntimeError: out of luck\n  next: ")
 
 
+_SAME = Comparison("a", True, 1, differences=Differences((), 0, (), {}))
+
+
 @pytest.mark.parametrize(
-    ("comparisons", "exit_code"),
+    ("comparisons", "exit_code", "is_equal"),
     [
-        ([Comparison("a", True, 1), Comparison("seed", True, 1, "an input")], 0),
-        ([Comparison("a", True, 1), Comparison("b", False, note="cannot be recomputed")], 3),
+        ([_SAME, Comparison("seed", True, 1, "an input")], 0, [True, None]),
+        ([_SAME, Comparison("b", False, note="cannot be recomputed")], 3, [True, None]),
         (
             [
                 Comparison("b", False, note="cannot be recomputed"),
                 Comparison("c", False, 1, differences=Differences(("n",), 0, (), {})),
             ],
             1,
+            [None, False],
         ),
     ],
 )
 def test_verify_tells_equal_different_and_not_compared_apart(
-    monkeypatch: pytest.MonkeyPatch, comparisons: list[Comparison], exit_code: int
+    monkeypatch: pytest.MonkeyPatch,
+    comparisons: list[Comparison],
+    exit_code: int,
+    is_equal: list[bool | None],
 ) -> None:
     monkeypatch.setattr("livemart.inspect.verify.verify_snapshot", lambda *_: iter(comparisons))
 
-    assert CliRunner().invoke(cli, ["verify"]).exit_code == exit_code
+    as_json = CliRunner().invoke(cli, ["verify", "--output", "json"])
+
+    assert CliRunner().invoke(cli, ["verify"]).exit_code == as_json.exit_code == exit_code
+    told = json.loads(as_json.stdout)["models"]
+    assert [model["is_equal"] for model in told] == is_equal
+    assert [model["differences"] is None for model in told] == [it is None for it in is_equal]
 
 
 def test_verify_of_an_empty_warehouse_says_what_to_do() -> None:

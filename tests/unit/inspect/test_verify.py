@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from livemart.delta.warehouse import Warehouse
-from livemart.inspect.verify import _Recomputation
+from livemart.errors import ConfigError
+from livemart.inspect import verify
 from livemart.project.graph import Project
+from livemart.settings import Settings
 from livemart.state.snapshots import Snapshot
+from tests.models import make_model
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SNAPSHOT = Snapshot(1, "e", 0, "build", None, {}, {}, {}, "published", NOON, NOON)
 
 
 class Rows:
@@ -26,11 +33,46 @@ class Rows:
         self._views[name] = self
 
 
+def _project(materialized: str) -> Project:
+    model = make_model("model.shop.made", materialized=materialized)
+    return Project("shop", ".", "shop", {}, {model.unique_id: model}, {}, {})
+
+
+def test_a_selection_without_rows_of_its_own_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = frozenset({"model.shop.made"})
+    loaded = _project("view"), chosen
+    stopped: list[bool] = []
+    spark = SimpleNamespace(stop=lambda: stopped.append(True))
+    narrator: Any = SimpleNamespace(step=lambda text: None)
+    monkeypatch.setattr("livemart.spark.session.open_session", lambda settings: spark)
+    monkeypatch.setattr(verify, "published_snapshot", lambda warehouse: SNAPSHOT)
+    monkeypatch.setattr(verify, "load_as_of", lambda *_: loaded)
+    settings = Settings(warehouse=tmp_path, select=("made",))
+
+    with pytest.raises(ConfigError, match="SELECTION_EMPTY: --select made"):
+        list(verify.verify_snapshot(settings, narrator))
+
+    assert stopped == [True]
+
+
+def test_a_model_that_builds_alone_make_is_told_as_not_compared(tmp_path: Path) -> None:
+    spark: Any = None
+    warehouse = Warehouse(tmp_path)
+
+    (found,) = verify.verify_models(spark, warehouse, _project("other"), SNAPSHOT)
+
+    assert verify.exit_code([found]) == 3
+    assert found.to_json()["is_equal"] is None
+    assert "made by builds alone" in found.note
+    assert list(verify.verify_models(spark, warehouse, _project("view"), SNAPSHOT)) == []
+
+
 def test_a_seed_that_is_a_source_too_takes_no_other_name(tmp_path: Path) -> None:
     spark: Any = None
     project = Project("shop", ".", "shop", {}, {}, {}, {})
-    snapshot = Snapshot(1, "e", 0, "build", None, {}, {}, {}, "published", NOON, NOON)
-    recomputation = _Recomputation(spark, Warehouse(tmp_path), project, snapshot, tmp_path)
+    recomputation = verify._Recomputation(spark, Warehouse(tmp_path), project, SNAPSHOT, tmp_path)
     views: dict[str, Rows] = {}
     named: list[Any] = [Rows(views, "id"), Rows(views, "id"), Rows(views, "cost")]
 
