@@ -14,6 +14,8 @@ from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Self
 
+import yaml
+
 from livemart.check.checks import TestResult
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.verify import Comparison, verify_models
@@ -146,6 +148,15 @@ class ProjectRun:
         """Change a file of the project, as an analyst between two runs."""
         (self.project / path).write_text(text)
         self.restart()
+
+    def set_zone(self, zone: str) -> None:
+        """Let the project's SQL mean what it means in a time zone."""
+        path = self.project / "profiles" / "profiles.yml"
+        profiles = yaml.safe_load(path.read_text())
+        for profile in profiles.values():
+            for output in profile["outputs"].values():
+                output["server_side_parameters"] = {"spark.sql.session.timeZone": zone}
+        self.edit("profiles/profiles.yml", yaml.safe_dump(profiles))
 
     def replace(self, sources: str, **models: str) -> None:
         """Make it a project of these models alone; `sources` is YAML."""

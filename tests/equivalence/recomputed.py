@@ -15,6 +15,7 @@ import pyarrow as pa
 from livemart.arrow.bags import net_rows
 from livemart.arrow.types import align
 from livemart.project.graph import Model
+from livemart.project.sessions import session_of
 from tests.equivalence.shapes_history import Batch
 from tests.project_run import PROJECTS, ProjectRun
 
@@ -32,6 +33,7 @@ def refresh_and_compare(
     batches: Iterable[Batch],
     *,
     lane: str = "auto",
+    zone: str = "UTC",
 ) -> None:
     """Build a project of `tests/projects` from the first batch, refresh it by each of the others.
 
@@ -39,6 +41,7 @@ def refresh_and_compare(
         AssertionError: naming the batch and the models that differ, with some of their rows.
     """
     run = ProjectRun(spark, folder / "run", PROJECTS / project, flags={"lane": lane})
+    run.set_zone(zone)
     for number, batch in refreshed(run, batches):
         models = list(differing(run)) if number else []
         assert models == [], f"{project}, batch {number}, as of {batch.as_of}"
@@ -63,7 +66,7 @@ def differing(run: ProjectRun) -> Iterator[str]:
         if not model.is_stored or model.compiled_code is None or "random" in _tags(model):
             continue
         # In Arrow: EXCEPT ALL over a union trips over its own constraints in Spark 4.2.0.
-        expected = run.spark.sql(model.compiled_code).toArrow()
+        expected = session_of(run.spark, model.session).sql(model.compiled_code).toArrow()
         stored = run.warehouse.read(model.relation)
         recomputed = align(expected, stored.schema, model.relation)
         both = pa.concat_tables([stored, recomputed]).combine_chunks()

@@ -25,6 +25,8 @@ SOURCES = (*KEYS, "visits")
 _SHOPS = ("s1", "s2", "s3", "s4")
 _PRODUCTS = ("p1", "p2", "p3", "food")
 _CUSTOMERS = ("c1", "c2", "c3")
+# Texts whose order is another one in UTF-16, or is decided behind the 32nd character.
+_TEXTS = ("\uff5e", "\U00020bb7", "x" * 40, "x" * 40 + "a")
 
 Record = dict[str, Any]
 
@@ -187,13 +189,13 @@ def _record(world: _World, source: str, key: str) -> Record:
     record: Record = {KEYS[source]: key, "op": "u"}
     if source == "shops":
         return record | {
-            "shop_name": chance.choice(["Joe's", "Ünal", None]),
-            "region": chance.choice(["north", "south", None]),
+            "shop_name": chance.choice(["Joe's", *_TEXTS, None]),
+            "region": chance.choice(["north", "north ", "", None]),
             "commission": chance.choice(["0.0500", "0.1234", "0.0500", None]),
         }
     if source == "products":
         return record | {
-            "category": chance.choice(["food", "drink", "p1", None]),
+            "category": chance.choice(["food", "\U00020bb7", "p1", None]),
             "list_price": chance.choice(["1.00", "9.99", "20.00", None]),
         }
     if source == "refunds":

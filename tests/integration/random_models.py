@@ -1,13 +1,16 @@
 """Random models over the mini project: what the planner reads otherwise than Spark, put together.
 
 Odd names, quoted literals, functions that the parser knows by other names, sessions and hopping
-windows through subqueries and unions, sums that overflow, frames below joins, maps.
+windows through subqueries and unions, sums that overflow, frames below joins, maps. Some read
+`drawn`, a stored model of which every column holds values on which engines disagree.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+
+from tests.disagreeing_values import KINDS, drawn, is_grouped_by_spark
 
 SALES = "{{ ref('stg_shop__sales') }}"
 NAMES = "{{ ref('shop_names') }}"
@@ -35,6 +38,44 @@ _MEASURES = (
     "cast(sum(cast({amount} as bigint) * 2000000000000000000) as decimal(20, 0))",
     "cast(sum({amount}) as decimal(6, 1))", "cast(count(*) as tinyint)", "avg({amount})",
 )  # fmt: skip
+DRAWN = "{{ ref('drawn') }}"
+# A corrected amount changes some of the columns of `drawn`, and leaves the others.
+_PARTS = "if(pmod(hash(amount, '{name}'), 2) = 0, 0, amount)"
+DRAWN_MODEL = "select sale_id as id, shop_id as shop, amount, sold_at, {} from {}".format(
+    ", ".join(f"{drawn(name, 'sale_id', _PARTS.format(name=name))} as {name}" for name in KINDS),
+    SALES,
+)
+_GROUPED = [name for name in KINDS if is_grouped_by_spark(name)]
+# Floating-point numbers are spelled otherwise by each writer of text.
+_ORDERED_TEXTS = [name for name in _GROUPED if name not in ("place", "reals")]
+_NUMBERS = ("tiny", "small", "whole", "big", "half", "real", "money", "huge", "fine")
+_SUMMED = ("tiny", "small", "whole", "big", "money", "huge", "fine")
+# By a column `{c}` of any type, a number `{n}` of which sums do not depend on the order.
+_DRAWN_KEYS = (
+    "{c}", "{c}", "cast({o} as string)", "to_json(struct({o}))", "date_trunc('HOUR', at)",
+    "date_trunc('WEEK', local_at)", "to_date(at)", "year(day)", "hour(at)", "window(at, '1 hour')",
+    "session_window(at, '40 minutes')", "map_keys(labels)[0]", "hash({c})", "{n} > 2", "{n} = 0",
+    "substring(word, 40)", "word < 'x'", "size(items)", "place.city", "reals[0]",
+)  # fmt: skip
+_DRAWN_MEASURES = (
+    "count(*)", "count({c})", "count(distinct {c})", "min({c})", "max({c})", "sum(amount)",
+    "max_by(id, struct({c}, id))", "min(struct({c}, id))", "sum({s})", "avg({s})",
+    "array_sort(collect_set({o}))", "sum(if({n} > 2, amount, null))", "bit_xor(hash({c}))",
+)  # fmt: skip
+_DRAWN_FILTERS = (
+    "true", "true", "{n} > 2", "{n} = 0", "{n} <= 0", "{n} in (0, 1)", "word = ''", "word > 'x'",
+    "day < date'1582-10-15'", "day = date'9999-12-31'", "at >= timestamp'2262-04-11 23:47:16Z'",
+    "at < timestamp'1600-01-01'", "local_at > timestamp_ntz'2026-03-08 02:30:00'",
+    "token > X'7f'", "{c} is null", "hour(at) = 1", "size(labels) = 0",
+)  # fmt: skip
+_DRAWN_FRAMES = (
+    "order by {c}, id rows between unbounded preceding and current row", "order by {c}",
+    "order by at range between interval 1 hour preceding and current row",
+    "order by at range between interval 1440 minutes preceding and interval 30 minutes following",
+    "order by local_at range between interval 1 hour preceding and current row",
+    "order by day range between interval 1 day preceding and current row",
+    "order by money range between 1 preceding and 1 following",
+)  # fmt: skip
 _OUTPUTS = ("a", "Total", "`select`", "`über`", "n_Rows", "w0", "low", "`Größe`")
 
 
@@ -49,7 +90,55 @@ class _Maker:
 
     def model(self) -> str:
         shapes = (self._grouped, self._grouped, self._joined, self._framed, self._exploded)
-        return self._chance.choice(shapes)()
+        drawn = (self._drawn_groups, self._drawn_groups, self._drawn_frames, self._drawn_rows)
+        return self._chance.choice((*shapes, *drawn, self._drawn_join))()
+
+    def _drawn(self, texts: Sequence[str]) -> str:
+        """Return one of some expressions over `drawn`."""
+        choice = self._chance.choice
+        return choice(texts).format(
+            c=choice(_GROUPED), o=choice(_ORDERED_TEXTS), n=choice(_NUMBERS), s=choice(_SUMMED)
+        )
+
+    def _drawn_groups(self) -> str:
+        keys = list({self._drawn(_DRAWN_KEYS) for _ in range(self._chance.choice([1, 1, 2]))})
+        keys.sort()
+        measures = [self._drawn(_DRAWN_MEASURES) for _ in range(self._chance.randint(1, 3))]
+        return (
+            f"select {self._listed([*keys, *measures])} from {DRAWN}"
+            f" where {self._drawn(_DRAWN_FILTERS)} group by {', '.join(keys)}"
+        )
+
+    def _drawn_frames(self) -> str:
+        measure = self._drawn(("sum(amount)", "count({c})", "max({c})", "sum({s})"))
+        return (
+            f"select id, shop, {measure} over (partition by shop {self._drawn(_DRAWN_FRAMES)})"
+            f" as total from {DRAWN} where {self._drawn(_DRAWN_FILTERS)}"
+        )
+
+    def _drawn_rows(self) -> str:
+        column, text = self._chance.choice(_GROUPED), self._drawn(_DRAWN_KEYS[2:9])
+        return self._chance.choice(
+            [
+                f"select id, {column}, {text} as t from {DRAWN}"
+                f" where {self._drawn(_DRAWN_FILTERS)}",
+                f"select id, {column} from {DRAWN} qualify row_number() over"
+                f" (partition by {column} order by sold_at desc, id) = 1",
+                f"select {column} from {DRAWN} where amount > 5 union select {column} from {DRAWN}"
+                f" where {self._drawn(_DRAWN_FILTERS)}",
+                f"select id, {column} from {DRAWN} order by {column} desc, id limit 5",
+                f"select id, lag(id) over (partition by {column} order by id) as last from {DRAWN}",
+            ]
+        )
+
+    def _drawn_join(self) -> str:
+        column, kind = self._chance.choice(_GROUPED), self._chance.choice(["join", "left join"])
+        operator = self._chance.choice(["=", "<=>"])
+        few = f"(select {column} as k, max(id) as newest from {DRAWN} where amount > 5 group by 1)"
+        return (
+            f"select d.shop, f.k, count(*) as n, max(f.newest) as newest from {DRAWN} as d"
+            f" {kind} {few} as f on f.k {operator} d.{column} group by d.shop, f.k"
+        )
 
     def _layer(self, alias: str) -> tuple[str, dict[str, str]]:
         """Return a subquery over the sales and its columns, each under a name of its own."""

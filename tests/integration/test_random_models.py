@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import AnalysisException
 
+from tests.disagreeing_values import ZONES
 from tests.equivalence.recomputed import differing
 from tests.integration.mini import Mini, visit
-from tests.integration.random_models import NAMES, SALES, random_model
+from tests.integration.random_models import DRAWN, DRAWN_MODEL, NAMES, SALES, random_model
 from tests.integration.test_readings import FEWEST, batches
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _STORED = {
     " timestamp '2026-01-01' as sold_at)",
     NAMES: "(select '' as shop_id, '' as shop_name)",
 }
+_STORED[DRAWN] = f"({DRAWN_MODEL.replace(SALES, _STORED[SALES])})"
 
 
 def is_known_to(spark: SparkSession, text: str) -> bool:
@@ -43,13 +45,17 @@ def refresh_and_verify(
     besides: Mapping[str, str] | None = None,
     *,
     only_at_the_end: bool = False,
+    zone: str = "UTC",
+    lane: str = "auto",
 ) -> None:
     """Refresh one project of random models and others; those that Spark refuses are left out."""
     folder.mkdir(exist_ok=True)
-    mini = Mini(spark, folder)
+    mini = Mini(spark, folder, flags={"lane": lane})
+    mini.set_zone(zone)
     models = {seed: random_model(seed) for seed in seeds}
     known = {seed: text for seed, text in models.items() if is_known_to(spark, text)}
     assert len(known) > len(models) // 2
+    mini.edit("models/drawn.sql", DRAWN_MODEL)
     for seed, text in known.items():
         mini.edit(f"models/random_{seed}.sql", text)
     for name, text in (besides or {}).items():
@@ -69,12 +75,16 @@ def refresh_and_verify(
 def test_a_few_odd_and_random_models_hold_the_rows_of_their_text(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    refresh_and_verify(spark, tmp_path, range(3), FEWEST, only_at_the_end=True)
+    refresh_and_verify(spark, tmp_path, range(2), FEWEST, only_at_the_end=True, zone=ZONES[1])
 
 
 @pytest.mark.extended
-def test_random_models_hold_the_rows_of_their_text(spark: SparkSession, tmp_path: Path) -> None:
-    refresh_and_verify(spark, tmp_path, range(_MODELS))
+@pytest.mark.parametrize(("start", "zone", "lane"), [(0, 1, "large"), (20, 2, "small")])
+def test_random_models_hold_the_rows_of_their_text(
+    spark: SparkSession, tmp_path: Path, start: int, zone: int, lane: str
+) -> None:
+    seeds = range(start, start + _MODELS)
+    refresh_and_verify(spark, tmp_path, seeds, zone=ZONES[zone], lane=lane)
 
 
 @pytest.mark.nightly
@@ -83,4 +93,11 @@ def test_many_random_models_hold_the_rows_of_their_text(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     for start in range(100, 1_300, _MODELS):
-        refresh_and_verify(spark, tmp_path / str(start), range(start, start + _MODELS))
+        number = start // _MODELS
+        refresh_and_verify(
+            spark,
+            tmp_path / str(start),
+            range(start, start + _MODELS),
+            zone=ZONES[number % len(ZONES)],
+            lane=("small", "large")[number % 2],
+        )
