@@ -331,7 +331,8 @@ class _Reader:
             self._is_small = False
             return ".".join(f"`{part}`" for part in relation.split("."))
         if relation not in self._whole:
-            if self._warehouse.row_count(relation, version) <= FEW_TESTED_ROWS:
+            files = self._warehouse.files(relation, version)
+            if files.is_plain and files.row_count <= FEW_TESTED_ROWS:
                 self._whole[relation] = self._view(self._warehouse.read(relation, version))
             else:
                 self._is_small = False

@@ -60,7 +60,9 @@ class NetChanges:
             RefreshError: CDF_UNAVAILABLE.
         """
         if from_version > to_version:
-            raise _unavailable(relation, from_version, f"the table is at version {to_version}")
+            raise changes_unavailable(
+                relation, from_version, f"the table is at version {to_version}"
+            )
         pieces = []
         for version in range(from_version + 1, to_version + 1):
             file = log_file(root, version)
@@ -79,7 +81,7 @@ def _logged_change(root: Path, relation: str, version: int, schema: pa.Schema) -
     """Read the net change of one commit from its change files, or from the files it swapped."""
     entry = read_entry(root, version)
     if entry is None:
-        raise _unavailable(relation, version, "its log entry is gone")
+        raise changes_unavailable(relation, version, "its log entry is gone")
     wide = schema.append(pa.field("_change_type", pa.string()))
     pieces: list[pa.Table] = []
     signs: list[pa.Array] = []
@@ -96,13 +98,15 @@ def _logged_change(root: Path, relation: str, version: int, schema: pa.Schema) -
         for sign, action in swapped:
             if not action.get("dataChange", True):
                 continue
+            if action.get("deletionVector") is not None:
+                raise changes_unavailable(relation, version, "deletion vectors")
             rows = read_change_file(root, action, schema)
             signs.append(pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows))
             pieces.append(rows)
     except FileNotFoundError as error:
-        raise _unavailable(relation, version, f"{error.filename} is gone") from error
+        raise changes_unavailable(relation, version, f"{error.filename} is gone") from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise _unavailable(relation, version, f"its schema differs ({error})") from error
+        raise changes_unavailable(relation, version, f"its schema differs ({error})") from error
     if not pieces:
         return _nothing(schema)
     weights = pa.chunked_array([sign.cast(pa.int64()) for sign in signs])
@@ -113,7 +117,8 @@ def _nothing(schema: pa.Schema) -> pa.Table:
     return net_rows(nothing_of(schema), pa.array([], pa.int64()))
 
 
-def _unavailable(relation: str, version: int, reason: str) -> RefreshError:
+def changes_unavailable(relation: str, version: int, reason: str) -> RefreshError:
+    """Return the error of a change that cannot be told."""
     return RefreshError(
         "CDF_UNAVAILABLE",
         f"{relation}: the changes of version {version} cannot be read: {reason}",

@@ -34,7 +34,12 @@ def old_files(folder: Path, kept_versions: Collection[int] = ()) -> list[Path]:
     # Of each version itself: one whose log entries are gone would refuse the whole list.
     named = {path for version in kept_versions for path in _files_of(folder, version)}
     paths = map(unquote, table.vacuum(dry_run=True, full=True))
-    return [folder / path for path in paths if path not in named]
+    # deltalake 1.6 does not see that a version names them.
+    return [
+        folder / path
+        for path in paths
+        if path not in named and not Path(path).name.startswith("deletion_vector_")
+    ]
 
 
 def _files_of(folder: Path, version: int) -> set[str]:

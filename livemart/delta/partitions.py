@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -40,10 +39,10 @@ def split_partitions(
     for rows in np.split(order, bounds):
         if len(rows):
             first = table.slice(int(rows[0]), 1)
-            values = {
+            texts = {
                 name: partition_text(first.column(name)[0].as_py()) for name in partition_columns
             }
-            yield values, data.take(pa.array(rows))
+            yield texts, data.take(pa.array(rows))
 
 
 def blank_columns(schema: pa.Schema, partition_columns: Sequence[str]) -> frozenset[str]:
@@ -78,14 +77,13 @@ def partition_text(value: Any) -> str | None:
             return "true" if value else "false"
         case datetime():
             if value.tzinfo is None:
-                return value.isoformat(sep=" ")
+                text = value.isoformat(sep=" ")
+                return text.rstrip("0") if value.microsecond else text
             # With its zone: a session reads it by its own clock otherwise.
             moment = value.astimezone(UTC).replace(tzinfo=None)
             return f"{moment.isoformat(timespec='microseconds')}Z"
         case date():
             return value.isoformat()
-        case Decimal():
-            return format(value, "f")
         case bytes():
             return value.decode("utf-8")
         case float():

@@ -25,6 +25,7 @@ from livemart.arrow.bags import row_codes
 from livemart.arrow.variants import holds_variant
 from livemart.delta.bounds import indexed_columns
 from livemart.delta.cache import FileCache
+from livemart.delta.features import may_have_been_unreadable, not_readable, unreadable_reason
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
 from livemart.delta.matches import Matches, RecentMatches
 from livemart.delta.parquet import completed, in_parallel
@@ -72,7 +73,12 @@ class DataFile:
 
 
 class TableVersion:
-    """The files of one pinned version. Immutable."""
+    """The files of one pinned version. Immutable.
+
+    `unreadable`: why only Spark can read its rows, None if they can be read here;
+    `may_have_been_unreadable`: so it may be for versions before; `is_plain`: every session of Spark
+    can read them, too (see spark/quick_session).
+    """
 
     def __init__(self, table: DeltaTable, relation: str, root: Path, shared: SharedFiles) -> None:
         """Read the file list of an open table."""
@@ -84,6 +90,10 @@ class TableVersion:
         self._files = shared.files
         self._filesystem = pfs.SubTreeFileSystem(str(root), pfs.LocalFileSystem())
         self.version: int = table.version()
+        self.unreadable = unreadable_reason(table)
+        features = table.protocol().reader_features or ()
+        self.is_plain = self.unreadable is None and "deletionVectors" not in features
+        self.may_have_been_unreadable = may_have_been_unreadable(table)
         self.schema = schema_of(table)
         self._variants = [field for field in self.schema if holds_variant(field.type)]
         metadata = table.metadata()
@@ -111,8 +121,11 @@ class TableVersion:
     def row_count(self) -> int:
         """The number of rows, from file statistics where every file has them.
 
+        Where only Spark can read them they may be fewer.
+
         Raises:
-            RefreshError: VERSION_GONE, if files are to be read for it and are gone.
+            RefreshError: VERSION_GONE, if files are to be read for it and are gone;
+                TABLE_NOT_READABLE, if they cannot be read here.
         """
         if (self.rows_by_file < 0).any():
             return int(self.read(self.schema.names[:1]).num_rows)
@@ -166,7 +179,7 @@ class TableVersion:
             filter: rows to keep; also prunes files by partition and statistics.
 
         Raises:
-            RefreshError: VERSION_GONE.
+            RefreshError: VERSION_GONE, TABLE_NOT_READABLE.
         """
         try:
             return self._read(columns, filter)
@@ -225,7 +238,7 @@ class TableVersion:
         """Yield rows of the version, at most so many at a time; nothing is kept for later.
 
         Raises:
-            RefreshError: VERSION_GONE.
+            RefreshError: VERSION_GONE, TABLE_NOT_READABLE.
         """
         try:
             yield from self._batches(columns, filter, most)
@@ -296,7 +309,12 @@ class TableVersion:
         return self._files_at(paths)
 
     def read_file(self, file: DataFile, columns: Sequence[str]) -> pa.Table:
-        """Return the rows of one file, in its order, one chunk a column."""
+        """Return the rows of one file, in its order, one chunk a column.
+
+        Raises:
+            RefreshError: TABLE_NOT_READABLE.
+        """
+        self._require_readable()
         path = self.root / unquote(file.path)
         data = self._files.rows(path)
         if data is None:
@@ -329,7 +347,12 @@ class TableVersion:
     def _column(self, name: str) -> pa.Array:
         return self._adds.column(name).combine_chunks()
 
+    def _require_readable(self) -> None:
+        if self.unreadable is not None:
+            raise not_readable(self.relation, self.unreadable)
+
     def _fragments(self, filter: pds.Expression | None) -> list[pds.Fragment]:
+        self._require_readable()
         names = () if filter is None else tuple(_columns_asked(filter, self.schema.names))
         paths = self._adds.column("path").to_pylist()
         # Readers of other versions share what is known and may drop from it meanwhile.

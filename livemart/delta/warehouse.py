@@ -23,7 +23,7 @@ from deltalake.schema import Schema as DeltaSchema
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.arrow.types import align, plain_schema
 from livemart.conflicts import TableChangedError
-from livemart.delta.changes import NetChanges
+from livemart.delta.changes import NetChanges, changes_unavailable
 from livemart.delta.corrections import commit_corrections
 from livemart.delta.log import (
     Action,
@@ -140,7 +140,7 @@ class Warehouse:
             filter: rows to keep; prunes files by partition values and statistics.
 
         Raises:
-            RefreshError: TABLE_MISSING, VERSION_GONE.
+            RefreshError: TABLE_MISSING, VERSION_GONE, TABLE_NOT_READABLE.
         """
         return self._tables.at(relation, version).read(columns, filter)
 
@@ -188,13 +188,26 @@ class Warehouse:
             each row that is there more or less often.
 
         Raises:
-            RefreshError: CDF_UNAVAILABLE, if files or log entries of the range are gone, or the
-                schema changed in between.
+            RefreshError: CDF_UNAVAILABLE, if files or log entries of the range are gone, the schema
+                changed in between, or only Spark can read the rows.
         """
         schema = self.arrow_schema(relation, to_version)
+        if reason := self._unreadable_between(relation, from_version, to_version):
+            raise changes_unavailable(relation, to_version, reason)
         return self._changes.between(
             self.path(relation), relation, schema, from_version, to_version
         )
+
+    def _unreadable_between(self, relation: str, v0: int, v1: int) -> str | None:
+        """Return why only Spark can read the changes v0 < version <= v1, None if it is not so."""
+        index = self._tables.at(relation, v1)
+        if index.unreadable is not None or not index.may_have_been_unreadable or v0 >= v1:
+            return index.unreadable
+        if (reason := self._tables.at(relation, v0).unreadable) is not None:
+            return reason
+        commits = self.data_changed_between(relation, v0, v1)
+        is_same = all(commit is not None and commit.table_id is None for commit in commits)
+        return None if is_same else "the form of its files may have changed"
 
     def commit(
         self,

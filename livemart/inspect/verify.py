@@ -37,8 +37,8 @@ from livemart.project.graph import Model, Project
 from livemart.project.run_values import run_of
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
-from livemart.run.runtime import Narrator, compiling_session, open_dbt, selection_empty
-from livemart.settings import Settings
+from livemart.run.runtime import Narrator, compiling_session, open_dbt
+from livemart.settings import Settings, selection_empty
 from livemart.spark.arrow_views import rows_of, to_frame
 from livemart.spark.catalog import stored_tables
 from livemart.spark.model_errors import message_of
@@ -171,7 +171,9 @@ def _row_count(warehouse: Warehouse, project: Project, snapshot: Snapshot) -> in
         if (model := project.models.get(unique_id)) is not None:
             versions[model.relation] = state.version
     try:
-        return sum(warehouse.row_count(*table) for table in versions.items())
+        tables = [warehouse.files(*table) for table in versions.items()]
+        is_plain = all(table.is_plain for table in tables)
+        return sum(it.row_count for it in tables) if is_plain else FEW_STATEMENT_ROWS + 1
     except LivemartError:
         return FEW_STATEMENT_ROWS + 1
 

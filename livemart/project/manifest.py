@@ -31,8 +31,10 @@ from livemart.project.graph import (
     StreamSpec,
 )
 from livemart.project.node_sessions import with_sessions
+from livemart.project.partition_columns import BINARY_HINT, CODE, lost_bytes
 from livemart.project.questions import Question
 from livemart.project.sources import parse_source_spec
+from livemart.project.table_properties import property_mistakes, session_mistakes
 from livemart.project.yaml_places import (
     Mistakes,
     Where,
@@ -71,7 +73,8 @@ def read_manifest(
         samples: SQL in fixed runs of each node that may differ from run to run, by unique id.
 
     Returns:
-        The project, and every mistake found in what `meta.livemart` says.
+        The project, and every mistake found in what `meta.livemart`, partitions and properties of
+        tables say.
     """
     errors: list[ConfigError] = []
     refused, samples = refused or {}, samples or {}
@@ -122,6 +125,7 @@ def read_manifest(
         exposures=exposures,
         questions=questions or {},
     )
+    errors += session_mistakes(parameters or {}, hooks)
     return with_sessions(project, parameters or {}, hooks), errors
 
 
@@ -204,11 +208,11 @@ def _freshness(node: Any) -> dict[str, Any] | None:
 def _model(
     node: Any, code: str | None, tests: Sequence[DataTest], root: Path
 ) -> tuple[Model, list[ConfigError]]:
-    config = node.config
-    where = _where(node, f"model {node.name}", root, ("models", node.name))
+    config, where = node.config, _place(node, root)
     meta = {**node.meta, **config.meta}
     policy, errors = parse_model_policy(meta.get("livemart"), where)
     errors += livemart_misspelled("MODEL_KEY_UNKNOWN", meta, _extra(node), where)
+    errors += property_mistakes(config.get("tblproperties"), where)
     partition_by = config.get("partition_by") or ()
     if isinstance(partition_by, str):
         partition_by = (partition_by,)
@@ -248,7 +252,17 @@ def _model(
         event_time=config.get("event_time"),
         config=facts,
     )
-    return model, errors
+    return model, errors + _partition_mistakes(model, where)
+
+
+def _partition_mistakes(model: Model, where: Where) -> list[ConfigError]:
+    """Find partitions of other values, where types are known before anything runs."""
+    mistakes = Mistakes(where)
+    if model.is_contracted or model.materialized == "seed":
+        types = {column.name: column.data_type for column in model.columns}
+        for finding in lost_bytes(model.partition_by, types):
+            mistakes.refuse(CODE, ("partition_by",), finding, BINARY_HINT)
+    return mistakes.errors
 
 
 def _column_mistakes(
@@ -298,6 +312,10 @@ def _is_read(unique_id: str, enabled: Mapping[str, Any], exposures: Mapping[str,
 def _extra(node: Any) -> Mapping[str, Any]:
     """Return the keys of a node's config that dbt has no field for."""
     return getattr(node.config, "_extra", None) or {}
+
+
+def _place(node: Any, root: Path) -> Where:
+    return _where(node, f"model {node.name}", root, ("models", node.name))
 
 
 def _where(node: Any, name: str, root: Path, *steps: tuple[str, str]) -> Where:

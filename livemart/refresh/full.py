@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+# Of a table with features that are not known here.
+_ONLY_BY_SPARK = ("TABLE_NOT_WRITABLE", "TABLE_NOT_READABLE")
+
 
 def refresh_full(
     context: BatchContext,
@@ -65,7 +68,7 @@ def refresh_full(
     commit = context.lane_of(model).overwrite(
         model.relation, full_query(model, plan, inputs), tag, partition_by=model.partition_by
     )
-    if failure is not None and getattr(failure, "code", "") != "TABLE_NOT_WRITABLE":
+    if failure is not None and getattr(failure, "code", "") not in _ONLY_BY_SPARK:
         context.between_batches.own_faults.report(
             "difference_failed", failure, model=model.unique_id
         )
@@ -144,5 +147,6 @@ def _difference(
     sides = [(part, 0, 1), (f"select {listed} from {stored.sql}", 1, 0)]
     if plan.flat is not None and inputs.new.keys() >= set(plan.flat.relations):
         tables = [inputs.at(relation, inputs.new[relation]) for relation in plan.flat.relations]
-        spark = session_for(spark, sum(table.row_count for table in (stored, *tables)))
+        if all(table.is_plain for table in (stored, *tables)):
+            spark = session_for(spark, sum(table.row_count for table in (stored, *tables)))
     return rows_of(spark.sql(str(counted_difference(schema, sides))))

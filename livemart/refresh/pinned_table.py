@@ -60,6 +60,11 @@ class PinnedTable:
         hidden = frozenset(name.lower() for name in names)
         return PinnedTable(self.warehouse, self.relation, self.version, hidden)
 
+    @property
+    def is_plain(self) -> bool:
+        """False if only a usual session of Spark can read it."""
+        return self._files.is_plain
+
     @cached_property
     def row_count(self) -> int:
         return self._files.row_count

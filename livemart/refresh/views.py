@@ -166,7 +166,7 @@ class BatchViews:
 
     def whole(self, table: PinnedTable) -> Statement:
         """Return a name or subquery that reads a whole table."""
-        if self.is_large or table.row_count > ROWS_IN_MEMORY:
+        if self.is_large or not table.is_plain or table.row_count > ROWS_IN_MEMORY:
             return self.stored(table, EVERY_ROW)
         rows = self._shared.rows(table)
         # Spark folds such a row, the clock's above all, into the statement; it would run a job

@@ -71,6 +71,10 @@ def session_settings(
         "spark.sql.sources.default": "delta",
         "spark.sql.legacy.createHiveTableByDefault": "false",
         "spark.databricks.delta.merge.materializeSource": "all",
+        # Files are read without Spark, too: no row may be there that a vector beside it marks.
+        "spark.databricks.delta.delete.deletionVectors.persistent": "false",
+        "spark.databricks.delta.merge.deletionVectors.persistent": "false",
+        "spark.databricks.delta.update.deletionVectors.persistent": "false",
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing"
             ".FileSystemBasedCheckpointFileManager"

@@ -9,6 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 
+_REFUSED = ("unit/project/table_properties::a_property_that_changes_what_readers_find_is_refused",)
+_HELD = ("unit/project/table_properties::a_property_that_keeps_the_rows_holds",)
+_OF_OTHERS = ("unit/delta/features::a_feature_that_changes_files_is_named",)
 # By the first words of a bullet or a row, `folder/file::test` below tests/, without `test_`.
 TESTS: dict[str, tuple[str, ...]] = {
     "free": ("unit/spark/terminal::a_free_warehouse_is_held_until_dbt_ends",),
@@ -62,6 +65,27 @@ TESTS: dict[str, tuple[str, ...]] = {
     "`full_refresh: false`": (
         "unit/project/questions::a_model_is_told_that_its_own_table_is_absent",
     ),
+    "`delta.enableDeletionVectors`": (
+        *_REFUSED,
+        *_OF_OTHERS,
+        "unit/delta/features::deletion_vectors_count_where_a_file_has_one",
+    ),
+    "`delta.columnMapping.mode`": (
+        *_REFUSED,
+        *_OF_OTHERS,
+        "unit/delta/features::mapped_columns_are_refused_and_not_read_as_nothing",
+    ),
+    "`delta.enableTypeWidening`": (*_REFUSED, *_OF_OTHERS),
+    "`delta.checkpointPolicy`": (*_REFUSED, *_OF_OTHERS),
+    "`delta.appendOnly`": _REFUSED,
+    "`delta.setTransactionRetentionDuration`": _REFUSED,
+    "`delta.coordinatedCommits": _REFUSED,
+    "`delta.feature.*`": (*_REFUSED, "unit/delta/features::a_feature_that_changes_files_is_named"),
+    "`delta.enableRowTracking`": (*_HELD, *_OF_OTHERS),
+    "CHECK constraints": (*_HELD, *_OF_OTHERS),
+    "`delta.enableChangeDataFeed`": _HELD,
+    "`delta.logRetentionDuration`": _HELD,
+    "`delta.checkpointInterval`": _HELD,
     "An edit that cannot": (
         "integration/run/follower::a_stream_follows_the_edits_of_its_project",
         "unit/observe/progress::an_edit_that_is_refused_is_told_in_red",

@@ -404,6 +404,48 @@ def test_names_that_differ_by_letter_case_alone_are_refused_with_their_files(jaf
     ]
 
 
+def test_tables_that_would_have_other_rows_are_refused_together(jaffle: Path) -> None:
+    (jaffle / "models" / "a.sql").write_text(
+        "{{ config(materialized='table', partition_by=['k'], contract={'enforced': true}, "
+        "tblproperties={'delta.appendOnly': 'true', 'delta.checkpointInterval': '5'}) }} "
+        "select X'FF' as k, 1 as n"
+    )
+    (jaffle / "models" / "a.yml").write_text(
+        "models: [{name: a, columns: [{name: k, data_type: binary}, {name: n, data_type: int}]}]\n"
+    )
+    profiles = find_profiles(jaffle, None)
+    assert profiles is not None
+    path = profiles / "profiles.yml"
+    profile = yaml.safe_load(path.read_text())
+    (outputs,) = (it["outputs"] for it in profile.values() if "outputs" in it)
+    for output in outputs.values():
+        output["server_side_parameters"] = {
+            "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
+        }
+    path.write_text(yaml.safe_dump(profile))
+
+    with pytest.raises(ConfigErrors) as caught:
+        Dbt(jaffle).load()
+
+    found = [(error.code, error.message.partition(": found ")) for error in caught.value.errors]
+    assert [
+        (code, place, what.split(":")[0].split(",")[0]) for code, (place, _, what) in found
+    ] == [
+        (
+            "TABLE_PROPERTY_REFUSED",
+            "models/a.yml:1: model a: tblproperties",
+            "delta.appendOnly",
+        ),
+        ("PARTITION_VALUES_LOST", "models/a.yml:1: model a: partition_by", "k"),
+        (
+            "TABLE_PROPERTY_REFUSED",
+            "profiles.yml: server_side_parameters: "
+            "spark.databricks.delta.properties.defaults.enableDeletionVectors",
+            "delta.enableDeletionVectors",
+        ),
+    ]
+
+
 def test_a_misspelled_or_misplaced_livemart_is_reported_with_its_line(jaffle: Path) -> None:
     (jaffle / "models" / "sources.yml").write_text(
         "version: 2\n"

@@ -1,0 +1,68 @@
+"""Says which features of Delta keep the rows of a table from being read without Spark.
+
+Used when a version of a table is opened. Files are read here as they lie: of a column that is
+mapped nothing would be found, and of a row that a deletion vector marks the row. So a table with a
+feature that is not known here is read by Spark alone, and its readers are recomputed in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from deltalake import DeltaTable
+
+from livemart.errors import RefreshError
+
+# The first two alone change no file: whether columns are mapped and rows marked is looked up.
+_READ = frozenset(
+    {
+        "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck",
+        "variantType",
+    }
+)  # fmt: skip
+# What a table has, or keeps when it is dropped, that had files of another form.
+_LEFT = frozenset({"columnMapping", "checkpointProtection"})
+_READER_OF_MAPPED_COLUMNS = 2
+
+
+def unreadable_reason(table: DeltaTable) -> str | None:
+    """Return why the rows of a table cannot be read without Spark, or None if they can."""
+    features = table.protocol().reader_features or ()
+    if reason := unread_feature(features, table.metadata().configuration):
+        return reason
+    # Those of all files, for one answer: a foreign table has few, or is recomputed in any case.
+    if "deletionVectors" in features and any(it.num_rows for it in table.deletion_vectors()):
+        return "deletion vectors"
+    return None
+
+
+def unread_feature(features: Collection[str], configuration: Mapping[str, str]) -> str | None:
+    """Return the feature by which the rows of a table are not as its files hold them, or None.
+
+    >>> unread_feature(["typeWidening"], {})
+    'table feature typeWidening'
+    >>> unread_feature(["columnMapping"], {"delta.columnMapping.mode": "name"})
+    'column mapping'
+    """
+    if unknown := set(features) - _READ:
+        return f"table feature {', '.join(sorted(unknown))}"
+    if configuration.get("delta.columnMapping.mode", "none") != "none":
+        return "column mapping"
+    return None
+
+
+def may_have_been_unreadable(table: DeltaTable) -> bool:
+    """Return True if the files of versions before may be of another form."""
+    protocol = table.protocol()
+    named = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    return bool(named & _LEFT) or protocol.min_reader_version == _READER_OF_MAPPED_COLUMNS
+
+
+def not_readable(relation: str, reason: str) -> RefreshError:
+    """Return the error of a table whose rows only Spark can read."""
+    return RefreshError(
+        "TABLE_NOT_READABLE",
+        f"{relation}: {reason}: only Spark can read its rows",
+        hint="drop the feature (ALTER TABLE ... DROP FEATURE; of deletion vectors, REORG TABLE ... "
+        "APPLY (PURGE)), or read a copy of the table without it",
+    )
