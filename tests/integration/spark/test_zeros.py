@@ -17,6 +17,7 @@ def _found(spark: SparkSession, path: Path, condition: str) -> int:
     return spark.read.format("delta").load(str(path)).where(condition).count()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("is_vectorized", ["true", "false"])
 def test_a_filter_on_zero_finds_what_a_dictionary_holds_as_negative_zero(
     spark: SparkSession, tmp_path: Path, is_vectorized: str

@@ -23,6 +23,7 @@ def test_the_settings_that_results_depend_on_are_pinned(tmp_path: Path) -> None:
         "spark.sql.ansi.enabled": "false",
         "spark.sql.caseSensitive": "false",
         "spark.sql.variable.substitute": "false",
+        "spark.hadoop.parquet.filter.dictionary.enabled": "false",
         "spark.sql.window.segmentTree.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true",
