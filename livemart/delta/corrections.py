@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from livemart.delta.bounds import (
+from livemart.delta.log import Action, write_entry
+from livemart.delta.skipping.bounds import (
     has_bounded_field,
     has_bounds,
     holds_floats,
     leaves_with_nan,
     log_statistics,
 )
-from livemart.delta.log import Action, write_entry
 from livemart.delta.small_lane import partition_texts, rewritten
 from livemart.delta.version import DataFile, TableVersion
 

@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from livemart.arrow.variants import as_structs
-from livemart.delta.bounds import (
+from livemart.delta.log import Action
+from livemart.delta.partitions import PartitionValues, partition_value
+from livemart.delta.skipping.bounds import (
     has_zero,
     indexed_columns,
     leaves_with_nan,
     log_statistics,
 )
-from livemart.delta.log import Action
-from livemart.delta.partitions import PartitionValues, partition_value
 from livemart.delta.table_schema import require_whole
 
 _Part = tuple[PartitionValues, pa.Table]

@@ -23,14 +23,14 @@ from deltalake import DeltaTable
 
 from livemart.arrow.bags import row_codes
 from livemart.arrow.variants import holds_variant
-from livemart.delta.bounds import indexed_columns
 from livemart.delta.cache import FileCache
 from livemart.delta.features import may_have_been_unreadable, not_readable, unreadable_reason
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
 from livemart.delta.matches import Matches, RecentMatches
 from livemart.delta.parquet import completed, in_parallel
 from livemart.delta.row_filter import RowFilter
-from livemart.delta.statistics import FileBounds
+from livemart.delta.skipping.bounds import indexed_columns
+from livemart.delta.skipping.statistics import FileBounds
 from livemart.delta.table_schema import ShreddedError, require_whole, schema_of
 from livemart.errors import RefreshError
 

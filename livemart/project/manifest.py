@@ -18,7 +18,9 @@ from livemart.errors import ConfigError
 from livemart.project.dbt_attachment import CLOCK_PACKAGE
 from livemart.project.dbt_hooks import NO_HOOKS, Hooks
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
+from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
 from livemart.project.declared.policy import parse_model_policy
+from livemart.project.declared.table_properties import property_mistakes, session_mistakes
 from livemart.project.declared_columns import ONE_COLUMN
 from livemart.project.graph import (
     Column,
@@ -31,10 +33,8 @@ from livemart.project.graph import (
     StreamSpec,
 )
 from livemart.project.node_sessions import with_sessions
-from livemart.project.partition_columns import BINARY_HINT, CODE, lost_bytes
 from livemart.project.questions import Question
 from livemart.project.sources import parse_source_spec
-from livemart.project.table_properties import property_mistakes, session_mistakes
 from livemart.project.yaml_places import (
     Mistakes,
     Where,
@@ -261,7 +261,7 @@ def _partition_mistakes(model: Model, where: Where) -> list[ConfigError]:
     if model.is_contracted or model.materialized == "seed":
         types = {column.name: column.data_type for column in model.columns}
         for finding in lost_bytes(model.partition_by, types):
-            mistakes.refuse(CODE, ("partition_by",), finding, BINARY_HINT)
+            mistakes.refuse("PARTITION_VALUES_LOST", ("partition_by",), finding, BINARY_HINT)
     return mistakes.errors
 
 

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from livemart.land.records.avro_rows import read_avro
 from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
 from livemart.land.records.exact_values import MalformedError, decode_text
 from livemart.land.records.json_lines import read_json_lines
 from livemart.land.records.judge import Chunk, Group, judge, malformed
 from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.origin import Place
-from livemart.land.records.parquet_rows import parquet_spans, read_parquet
 from livemart.land.records.runs import WHOLE, CutLine, KeyedLine, Lines, Span
+from livemart.land.records.typed.avro_rows import read_avro
+from livemart.land.records.typed.parquet_rows import parquet_spans, read_parquet
 from livemart.project.sources import TEXT_COLUMN
 
 _RUN_RECORDS = 8_192

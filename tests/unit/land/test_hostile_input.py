@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import IS_NIGHTLY
 from tests.deliveries import NOON, Shop, source
-from tests.unit.land.records.test_typed_records import avro, parquet
+from tests.unit.land.records.typed.test_typed_records import avro, parquet
 
 COLUMNS = {
     "order_id": ("string", b'"o%d"'),

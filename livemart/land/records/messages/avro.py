@@ -17,7 +17,7 @@ from livemart.land.records.messages.avro_records import (
     parse_definitions,
 )
 from livemart.land.records.one_by_one import require_size
-from livemart.land.records.typed_records import read_typed_records
+from livemart.land.records.typed.typed_records import read_typed_records
 
 
 def read_avro_messages(group: Group, messages: Sequence[tuple[int, bytes]]) -> Chunk:

@@ -26,7 +26,7 @@ from livemart.land.records.messages.avro_records import (
 from livemart.land.records.messages.registry import Definitions
 from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.runs import KeyedLine
-from livemart.land.records.typed_records import as_in_json, written_record
+from livemart.land.records.typed.typed_records import as_in_json, written_record
 from livemart.project.graph import RecordRules
 
 _KEPT = 1_024

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from livemart.land.records.avro_values import with_own_types
 from livemart.land.records.exact_values import MalformedError
 from livemart.land.records.messages.registry import (
     Definitions,
     RegistryAwayError,
     fetch_definitions,
 )
+from livemart.land.records.typed.avro_values import with_own_types
 from livemart.project.graph import RecordRules
 from livemart.project.record_logs.avro_types import RefusedSchemaError, parse_schemas
 

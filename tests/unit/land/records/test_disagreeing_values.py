@@ -69,19 +69,6 @@ def _doubled(text: str) -> str:
     return text.replace('"', '""')
 
 
-def landed_form(value: Any, kind: pa.DataType) -> Any:
-    """Return a value as it lands: the entries of a map by their keys."""
-    if value is None:
-        return None
-    if pa.types.is_map(kind):
-        return sorted(value)
-    if pa.types.is_list(kind):
-        return [landed_form(part, kind.value_type) for part in value]
-    if pa.types.is_struct(kind):
-        return {field.name: landed_form(value[field.name], field.type) for field in kind}
-    return value
-
-
 @pytest.mark.parametrize("format", ["json", "csv", "parquet"])
 @pytest.mark.parametrize("is_fast", [True, False])
 def test_every_value_lands_as_it_was_sent(
@@ -95,6 +82,6 @@ def test_every_value_lands_as_it_was_sent(
     table = read(group, tmp_path / f"a.{format}", content_of(format, columns)).sort_by("n")
 
     for name, values in columns.items():
-        sent = [landed_form(value, KINDS[name].arrow) for value in array(name, values).to_pylist()]
+        sent = array(name, values).to_pylist()
         # As text -0.0 is another one than 0.0.
         assert list(map(str, good(table, name))) == list(map(str, sent)), name

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from livemart.land.records import parquet_rows
 from livemart.land.records.judge import Rules
-from livemart.land.records.parquet_rows import parquet_spans
 from livemart.land.records.runs import WHOLE
+from livemart.land.records.typed import parquet_rows
+from livemart.land.records.typed.parquet_rows import parquet_spans
 from livemart.land.sources.files.parts import FilePart
 from livemart.project.graph import RowRules
 from tests.unit.land.records.rows import codes, good, group_of

@@ -7,10 +7,10 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from livemart.land.records import avro_rows
-from livemart.land.records.avro_rows import read_avro
 from livemart.land.records.judge import Chunk
 from livemart.land.records.runs import WHOLE
+from livemart.land.records.typed import avro_rows
+from livemart.land.records.typed.avro_rows import read_avro
 from tests.unit.land.records.rows import group_of
 
 GROUP = group_of({"id": "int"}, "avro")

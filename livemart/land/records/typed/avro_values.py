@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from livemart.epoch import time_text
-from livemart.land.records.calendars import ISO, SPARK_2, Calendar
+from livemart.land.records.typed.calendars import ISO, SPARK_2, Calendar
 from livemart.land.records.untyped_values import PackedInterval, Unreadable
 from livemart.project.record_logs.avro_types import objects_in
 

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from livemart.land.records.arrow_values import record_values
-from livemart.land.records.calendars import ISO, Calendar
-from livemart.land.records.typed_records import as_in_json
+from livemart.land.records.typed.arrow_values import record_values
+from livemart.land.records.typed.calendars import ISO, Calendar
+from livemart.land.records.typed.typed_records import as_in_json
 from livemart.land.records.untyped_values import RepeatedKeys, Unreadable
 
 INFINITY = 2**63 - 1

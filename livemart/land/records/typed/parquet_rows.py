@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from livemart.land.records.arrow_values import record_values
-from livemart.land.records.calendars import Calendar, calendar_of
 from livemart.land.records.columns import UnlikeError, check_range
 from livemart.land.records.judge import Chunk, Group, malformed, unrescued
 from livemart.land.records.runs import Span
-from livemart.land.records.typed_records import read_typed_records, written_record
+from livemart.land.records.typed.arrow_values import record_values
+from livemart.land.records.typed.calendars import Calendar, calendar_of
+from livemart.land.records.typed.typed_records import read_typed_records, written_record
 from livemart.land.records.untyped_values import PackedInterval
 
 _RUN_RECORDS = 8_192

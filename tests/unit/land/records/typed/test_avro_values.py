@@ -12,8 +12,8 @@ import fastavro
 import pytest
 from fastavro.read import LOGICAL_READERS
 
-from livemart.land.records.avro_values import with_own_types
-from livemart.land.records.calendars import SPARK_2, Calendar
+from livemart.land.records.typed.avro_values import with_own_types
+from livemart.land.records.typed.calendars import SPARK_2, Calendar
 from livemart.land.records.untyped_values import PackedInterval, Unreadable
 from livemart.project.record_logs.avro_types import parse_schemas
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from livemart.land.records.avro_values import with_own_types
-from livemart.land.records.calendars import calendar_of
 from livemart.land.records.judge import Chunk, Group, malformed
 from livemart.land.records.runs import Span
-from livemart.land.records.typed_records import read_typed_records
+from livemart.land.records.typed.avro_values import with_own_types
+from livemart.land.records.typed.calendars import calendar_of
+from livemart.land.records.typed.typed_records import read_typed_records
 from livemart.project.record_logs.avro_types import parse_schemas
 
 _RUN_RECORDS = 8_192

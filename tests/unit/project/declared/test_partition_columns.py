@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.project.partition_columns import kept_instant, lost_bytes
+from livemart.project.declared.partition_columns import kept_instant, lost_bytes
 
 
 @pytest.mark.parametrize(

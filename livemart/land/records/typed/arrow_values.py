@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.epoch import time_text
-from livemart.land.records.calendars import Calendar
-from livemart.land.records.typed_records import as_in_json
+from livemart.land.records.typed.calendars import Calendar
+from livemart.land.records.typed.typed_records import as_in_json
 from livemart.land.records.untyped_values import Number, RepeatedKeys, compact
 
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}

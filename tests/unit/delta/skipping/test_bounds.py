@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from livemart.delta.bounds import indexed_columns, log_statistics
+from livemart.delta.skipping.bounds import indexed_columns, log_statistics
 
 INF, NAN = float("inf"), float("nan")
 LAST = "\U0010ffff"

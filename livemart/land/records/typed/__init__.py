@@ -1,0 +1,1 @@
+"""Records whose values have types: files of Parquet and Avro."""
