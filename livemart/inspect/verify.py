@@ -403,13 +403,13 @@ class _Recomputation:
         try:
             return flatten(model.compiled_code, views), ()
         except Inapplicable:
-            flat = flatten_by_spark(session, model.compiled_code, views)
+            flat, temporary = flatten_by_spark(session, model.compiled_code, views)
         estimated = {
             function
             for relation in flat.relations
             for function in self._approximate.get(relation, {}).values()
         }
-        return flat, (*unsure_words(flat.text), *sorted(estimated))
+        return flat, (*unsure_words(flat.text), *sorted(estimated), *sorted(temporary))
 
     def _recompute(
         self,

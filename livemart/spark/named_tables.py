@@ -34,8 +34,12 @@ class _Mention:
     has_alias: bool
 
 
-def flatten_by_spark(spark: SparkSession, text: str, views: Mapping[str, str]) -> Flat:
+def flatten_by_spark(
+    spark: SparkSession, text: str, views: Mapping[str, str]
+) -> tuple[Flat, frozenset[str]]:
     """Return the flat text of a SELECT, as `flatten` does, whatever Spark can read.
+
+    Besides, the names of the session's temporary views in it, in lower case: they stay as they are.
 
     Args:
         spark: a session with a JVM of its own, in which the text has its meaning.
@@ -46,7 +50,9 @@ def flatten_by_spark(spark: SparkSession, text: str, views: Mapping[str, str]) -
         Inapplicable: PARSE_UNSUPPORTED, if Spark cannot read it either, or a table is named without
             its schema or as of an older version.
     """
-    return Flat(tuple(_flatten(spark, text, views, [], ())))
+    temporary: set[str] = set()
+    flat = Flat(tuple(_flatten(spark, text, views, [], temporary, ())))
+    return flat, frozenset(temporary)
 
 
 def _flatten(
@@ -54,19 +60,20 @@ def _flatten(
     text: str,
     views: Mapping[str, str],
     occurrences: list[Occurrence],
+    temporary: set[str],
     enclosing: tuple[str, ...],
 ) -> list[str | Occurrence]:
     text = statement(text) + "\n"
     parts: list[str | Occurrence] = []
     position = 0
-    for mention in _mentions(spark, text):
+    for mention in _mentions(spark, text, temporary):
         relation = ".".join(mention.names).lower()
         parts.append(text[position : mention.start])
         if relation in views:
             if relation in enclosing:
                 raise refusal("PARSE_UNSUPPORTED", f"{relation} reads itself")
             within = (*enclosing, relation)
-            inner = _flatten(spark, views[relation], views, occurrences, within)
+            inner = _flatten(spark, views[relation], views, occurrences, temporary, within)
             parts += ["(\n", *inner, "\n)"]
         else:
             written = text[mention.start : mention.end]
@@ -79,8 +86,12 @@ def _flatten(
     return parts
 
 
-def _mentions(spark: Any, text: str) -> list[_Mention]:
-    """Return the tables of a text that are not names of common table expressions, in its order."""
+def _mentions(spark: Any, text: str, temporary: set[str]) -> list[_Mention]:
+    """Return the tables of a text that are not names of common table expressions, in its order.
+
+    Args:
+        temporary: takes in the temporary views that it names.
+    """
     from pyspark.errors import PySparkException
 
     try:
@@ -106,8 +117,11 @@ def _mentions(spark: Any, text: str) -> list[_Mention]:
         # A subquery is met in each node that carries it on. Offsets count characters, as ours do.
         start, last = node.origin().startIndex().get(), node.origin().stopIndex().get()
         mentions[start] = _Mention(start, last + 1, names, above == "SubqueryAlias")
+    catalog = spark._jsparkSession.sessionState().catalog()
     for name in sorted(unqualified - cte_names):
-        raise refusal("PARSE_UNSUPPORTED", f"{name} is named without its schema")
+        if catalog.getTempView(name).isEmpty():
+            raise refusal("PARSE_UNSUPPORTED", f"{name} is named without its schema")
+        temporary.add(name)
     return [mentions[start] for start in sorted(mentions)]
 
 

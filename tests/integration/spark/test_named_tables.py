@@ -43,7 +43,7 @@ VIEWS = {"m.seen": "from m.visits |> where n > 1;"}
     ],
 )
 def test_each_table_is_a_hole_in_the_text(spark: SparkSession, text: str, expected: str) -> None:
-    flat = flatten_by_spark(spark, text, VIEWS)
+    flat, _ = flatten_by_spark(spark, text, VIEWS)
 
     assert flat.render(lambda mention: f"<{mention.relation}>") == expected
 
@@ -54,10 +54,20 @@ def test_a_text_that_both_parsers_read_has_the_same_holes(spark: SparkSession) -
         "union all select n, (select count(*) from m.a) from m.`c` where n > (select 1 from m.b)"
     )
 
-    ours, sparks = flatten(text, VIEWS), flatten_by_spark(spark, text, VIEWS)
+    ours, (sparks, _) = flatten(text, VIEWS), flatten_by_spark(spark, text, VIEWS)
 
     assert sparks.text == ours.text
     assert sparks.occurrences == ours.occurrences
+
+
+def test_a_temporary_view_of_the_session_keeps_its_name(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.range(3).createOrReplaceTempView("guests")
+
+    flat, temporary = flatten_by_spark(session, "from m.a join Guests using (id)", VIEWS)
+
+    assert flat.relations == ("m.a",)
+    assert temporary == {"guests"}
 
 
 @pytest.mark.parametrize(

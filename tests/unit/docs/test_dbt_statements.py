@@ -9,8 +9,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 
-_REFUSED = ("unit/project/table_properties::a_property_that_changes_what_readers_find_is_refused",)
-_HELD = ("unit/project/table_properties::a_property_that_keeps_the_rows_holds",)
+_REFUSED = (
+    "unit/project/declared/table_properties::a_property_that_changes_what_readers_find_is_refused",
+)
+_HELD = ("unit/project/declared/table_properties::a_property_that_keeps_the_rows_holds",)
 _OF_OTHERS = ("unit/delta/features::a_feature_that_changes_files_is_named",)
 # By the first words of a bullet or a row, `folder/file::test` below tests/, without `test_`.
 TESTS: dict[str, tuple[str, ...]] = {
