@@ -273,7 +273,7 @@ def test_views_keep_types_and_values(spark: SparkSession, rows: int) -> None:
 
     types = {field.name: field.dataType.simpleString() for field in spark.table("typed").schema}
     assert types["at"] == "timestamp" and types["local_at"] == "timestamp_ntz"
-    assert types["extra"] == "map<string,int>" and types["amount"] == "decimal(20,3)"
+    assert types["extra"] == "map<string,int>" and types["amount"] == "decimal(38,18)"
     assert bag_of(spark_rows(spark, "typed")) == bag_of(table)
 
 
