@@ -420,16 +420,17 @@ class _Recomputation:
     ) -> DataFrame:
         path = str(self._scratch / model.relation)
         result = session.sql(flat.render(lambda mention: self._names[mention.relation]))
-        columns = {name.lower() for name in result.columns}
+        types = {name.lower(): kind for name, kind in result.dtypes}
+        # Of texts alone Delta does not hold every value as it was given, and Spark would store some
+        # timestamps as others.
         partitions = [
             name
             for name in self._warehouse.partition_columns(model.relation)
-            if name.lower() in columns
+            if types.get(name.lower()) == "string"
         ]
         # Kept once: models above it read it, and the comparison reads it twice.
         recomputed = None if partitions else self._in_memory(session, result)
         if recomputed is None:
-            # In the same partitions: Delta does not hold every value of them as it was given.
             result.write.format("delta").partitionBy(*partitions).save(path)
             recomputed = session.read.format("delta").load(path)
         self._name(model.relation, recomputed)

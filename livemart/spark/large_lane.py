@@ -19,6 +19,13 @@ from livemart.arrow.types import schema_mismatch
 from livemart.conflicts import CONFLICTS, TableChangedError, speaks_of
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
+from livemart.errors import RefreshError
+from livemart.project.declared.partition_columns import (
+    BINARY_HINT,
+    CODE,
+    kept_instant,
+    lost_bytes,
+)
 from livemart.spark.arrow_views import rows_of
 from livemart.spark.differences import comparable, identity
 from livemart.spark.types import spark_schema, type_text
@@ -116,17 +123,29 @@ class LargeLane:
         """Make the table hold exactly a query's rows, in one commit; create it if it is missing.
 
         The table takes the schema of the query.
+
+        Raises:
+            RefreshError: PARTITION_VALUES_LOST; TABLE_CHANGED (retriable).
+            PySparkException: a partition column holds an instant that would be stored as another.
         """
         exists = self._warehouse.exists(relation)
         if exists and self._warehouse.is_tagged(relation, tag):
             return Commit(self._warehouse.version(relation), skipped=True)
+        from pyspark.sql.functions import expr
+
         query = self._spark.sql(query_sql)
         if exists:
             partition_by = partition_by or self._warehouse.partition_columns(relation)
+        types = dict(query.dtypes)
+        for finding in lost_bytes(partition_by, types):
+            raise RefreshError(CODE, f"{relation}: partition_by: {finding}", hint=BINARY_HINT)
+        names = [unquoted(name) for name in partition_by]
+        spelled = [stored_name(name, query.columns) or name for name in names]
+        for name in spelled:
+            if types.get(name) == "timestamp":
+                query = query.withColumn(name, expr(kept_instant(name, relation)))
         writer = query.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         if partition_by:
-            names = [unquoted(name) for name in partition_by]
-            spelled = [stored_name(name, query.columns) or name for name in names]
             writer = writer.partitionBy(*spelled)
         with self._tagged(tag), _conflicts(relation):
             writer.save(str(self._warehouse.path(relation)))

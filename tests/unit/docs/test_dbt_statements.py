@@ -12,8 +12,13 @@ ROOT = Path(__file__).resolve().parents[3]
 _REFUSED = (
     "unit/project/declared/table_properties::a_property_that_changes_what_readers_find_is_refused",
 )
-_HELD = ("unit/project/declared/table_properties::a_property_that_keeps_the_rows_holds",)
-_OF_OTHERS = ("unit/delta/features::a_feature_that_changes_files_is_named",)
+_HELD = (
+    "unit/project/declared/table_properties::a_property_that_keeps_the_rows_holds",
+    "integration/table_features::models_with_properties_that_hold_have_the_rows_of_a_build",
+)
+_OF_OTHERS = (
+    "integration/table_features::sources_of_others_are_read_rightly_whatever_features_they_have",
+)
 # By the first words of a bullet or a row, `folder/file::test` below tests/, without `test_`.
 TESTS: dict[str, tuple[str, ...]] = {
     "free": ("unit/spark/terminal::a_free_warehouse_is_held_until_dbt_ends",),
@@ -70,7 +75,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "`delta.enableDeletionVectors`": (
         *_REFUSED,
         *_OF_OTHERS,
-        "unit/delta/features::deletion_vectors_count_where_a_file_has_one",
+        "integration/table_features::a_property_set_from_outside_brings_no_deleted_row_back",
     ),
     "`delta.columnMapping.mode`": (
         *_REFUSED,

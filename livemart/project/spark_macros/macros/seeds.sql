@@ -23,6 +23,7 @@
   {%- for chunk in agate_table.rows | batch(get_batch_size()) -%}
     {%- set sql -%}
       {{ livemart_replace_seed() ~ ' as' if loop.first else 'insert into ' ~ this.render() }}
+      {% set rows -%}
       select {{ livemart_seed_columns(agate_table) }}
       from values
       {%- for row in chunk %}
@@ -30,6 +31,8 @@
         {{- ',' if not loop.last }}
       {%- endfor %}
       as seed ({% for name in agate_table.column_names %}c{{ loop.index0 }}{{ ', ' if not loop.last }}{% endfor %})
+      {%- endset -%}
+      {{ livemart_kept_values(rows) }}
     {%- endset -%}
     {%- do adapter.add_query(sql, abridge_sql_log=True) -%}
     {%- if loop.first -%}{%- do statements.append(sql) -%}{%- endif -%}

@@ -22,13 +22,44 @@
   {%- endcall -%}
 {%- endmacro %}
 
+{# The rules of livemart/project/declared/partition_columns.py: a query with the values that Spark stores as they are, or an error. #}
+{% macro livemart_kept_values(code) %}
+  {%- set partition_by = config.get('partition_by') or [] -%}
+  {%- set partition_by = [partition_by] if partition_by is string else partition_by -%}
+  {%- if not partition_by -%}{{ return(code) }}{%- endif -%}
+  {%- set names = partition_by | map('trim') | map('replace', '`', '') | map('lower') | list -%}
+  {%- set place = 'PARTITION_VALUES_LOST: ' ~ model.original_file_path ~ ': model ' ~ model.name ~ ': partition_by: found ' -%}
+  {%- set columns, instants = [], [] -%}
+  {%- for column in run_query('describe query ' ~ code).rows -%}
+    {%- set name = '`' ~ column[0] | replace('`', '``') ~ '`' -%}
+    {%- if column[0] | replace('`', '') | lower not in names or column[1] not in ('timestamp', 'binary') -%}
+      {%- do columns.append(name) -%}
+    {%- elif column[1] == 'binary' -%}
+      {%- do exceptions.raise_compiler_error(
+        place ~ column[0] ~ ', a binary: Spark would store bytes that are no UTF-8 as others\n'
+        ~ '  next: partition by a text, such as hex(...) or base64(...)'
+      ) -%}
+    {%- else -%}
+      {%- set sql -%}
+        if(cast(cast({{ name }} as string) as timestamp) <=> {{ name }}, {{ name }}, raise_error(concat(
+          '{{ (place ~ column[0]) | replace('\\', '\\\\') | replace("'", "\\'") }} = ', cast({{ name }} as string), ' ', current_timezone(),
+          ', the second of two such hours, as the clock of the session is put back: Spark would store the first; next: partition by a day,',
+          ' cast(... as date), or by a timestamp_ntz, or let the session be in UTC (spark.sql.session.timeZone)'))) as {{ name }}
+      {%- endset -%}
+      {%- do columns.append(sql) -%}
+      {%- do instants.append(name) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return('select ' ~ columns | join(', ') ~ ' from (\n' ~ code ~ '\n)' if instants else code) }}
+{% endmacro %}
+
 {# dbt-spark drops and creates a table that is not configured as Delta. The drop only takes the table out
    of the catalog, as every table has a location; the data are replaced here. #}
 {% macro spark__create_table_as(temporary, relation, compiled_code, language='sql') -%}
   {%- if language == 'python' -%}
     {{ py_write_table(compiled_code=compiled_code, target_relation=relation) }}
   {%- elif temporary -%}
-    {{ create_temporary_view(relation, compiled_code) }}
+    {{ create_temporary_view(relation, livemart_kept_values(compiled_code)) }}
   {%- else -%}
     create or replace table {{ relation }}
     {%- if config.get('contract').enforced -%}
@@ -41,6 +72,6 @@
     {{ livemart_location(relation) }}
     {{ comment_clause() }}
     as
-    {{ compiled_code }}
+    {{ livemart_kept_values(compiled_code) }}
   {%- endif -%}
 {%- endmacro %}

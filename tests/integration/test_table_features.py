@@ -1,0 +1,282 @@
+"""What properties and features of Delta do to rows: of models, of sources of others, of partitions.
+
+Engines: Spark 4.2.0 with Delta 4.4.0, deltalake 1.6.6.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+
+from livemart.arrow.types import plain_table
+from livemart.delta.tags import Tag
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import LivemartError, RefreshError
+from livemart.inspect.verify import render_comparison
+from livemart.spark.large_lane import LargeLane
+from tests.integration.mini import Mini, sale
+from tests.project_run import NOON, reasons
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SALES = "{{ source('shop', 'sales') }}"
+SOURCES = (Path(__file__).parents[1] / "projects/mini/models/_sources.yml").read_text()
+# The second of them is behind the change of New York's clock, at 06:00 UTC.
+FIRST, SECOND = "2025-11-02T05:30:00+00:00", "2025-11-02T06:30:00+00:00"
+
+PARTITIONS = {
+    "date": ("'0001-01-01'", "'1582-10-04'", "'9999-12-31'"),
+    "timestamp_ntz": ("'0001-01-01 00:00:00'", "'1600-01-01 00:00:00.1'", "'2024-03-10 02:30:00'"),
+    "timestamp": ("'0001-01-01 00:00:00Z'", "'1883-11-18 17:01:00Z'", "'2024-11-03 06:30:00.5Z'"),
+    "decimal(38,18)": ("0", "1.5", "'-1E-18'", "'99999999999999999999.999999999999999999'"),
+    "double": ("0", "'-0.0'", "'NaN'", "'-Infinity'", "1e300", "4.9E-324", "123456789"),
+    "float": ("'NaN'", "0.1", "1e-7", "'3.4028235E38'"),
+    "boolean": ("true", "false"),
+    "bigint": ("'-9223372036854775808'", "7"),
+    "string": ("''", "' '", "'a=b/c%'", "'ä'", "'null'", "'__HIVE_DEFAULT_PARTITION__'"),
+}
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_a_build_and_a_refresh_store_the_same_partitions(
+    spark: SparkSession, tmp_path: Path, zone: str
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", zone)
+    for kind, texts in PARTITIONS.items():
+        warehouse = Warehouse(tmp_path / kind)
+        if kind == "timestamp" and zone != "UTC":
+            texts = texts[:1]
+        values = ", ".join(f"({place}, cast({text} as {kind}))" for place, text in enumerate(texts))
+        query = f"select * from values {values}, (99, null) as v(id, p)"
+        LargeLane(session, warehouse).overwrite("t.built", query, _tag(), partition_by=["p"])
+        warehouse.create("t.moved", warehouse.arrow_schema("t.built"), partition_by=["p"])
+
+        warehouse.overwrite("t.moved", plain_table(session.sql(query).toArrow()), _tag())
+
+        built, moved = (
+            {row["id"]: repr(row["p"]) for row in warehouse.read(name).to_pylist()}
+            for name in ("t.built", "t.moved")
+        )
+        assert built == moved
+        if kind not in ("double", "float"):
+            # Of these Java and Python spell the same number in two ways.
+            assert _partition_texts(warehouse, "t.built") == _partition_texts(warehouse, "t.moved")
+
+
+@pytest.mark.extended
+def test_an_hour_that_comes_twice_is_stored_right_or_not_at_all(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark stores 06:30Z of New York's doubled hour as 05:30Z, by CTAS and by insert."""
+    mini = Mini(spark, tmp_path)
+    by_time = (
+        "{{ config(partition_by=['at'], pre_hook=\"set time zone 'America/New_York'\") }}"
+        f" select sold_at as at, count(*) as n from {SALES} group by 1"
+    )
+    mini.replace(SOURCES, by_time=by_time)
+    mini.deliver("sales", {**sale("1"), "sold_at": FIRST})
+    mini.build()
+    mini.deliver("sales", {**sale("2"), "sold_at": SECOND})
+
+    mini.refresh()
+
+    assert [row["at"].isoformat() for row in mini.rows("mini.by_time")] == [FIRST, SECOND]
+    assert _differing(mini) == []
+    version = mini.warehouse.version("mini.by_time")
+    with pytest.raises(
+        LivemartError, match=r"PARTITION_VALUES_LOST.*by_time.*found at = .*New_York"
+    ):
+        mini.build()
+    assert mini.warehouse.version("mini.by_time") == version
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    lane = LargeLane(session, mini.warehouse)
+    query = f"select 1 as id, cast('{SECOND}' as timestamp) as at, X'FF' as k"
+    with pytest.raises(Exception, match=r"PARTITION_VALUES_LOST: mini\.two: .*found at"):
+        lane.overwrite("mini.two", query, _tag(), partition_by=["at"])
+    with pytest.raises(
+        RefreshError, match=r"PARTITION_VALUES_LOST: mini\.two: .*found k, a binary"
+    ):
+        lane.overwrite("mini.two", query, _tag(), partition_by=["k"])
+
+
+HELD = {
+    "row_tracking": {"delta.enableRowTracking": "true"},
+    "commit_times": {"delta.enableInCommitTimestamps": "true"},
+    "without_feed": {"delta.enableChangeDataFeed": "false"},
+    "prefixed": {"delta.randomizeFilePrefixes": "true", "delta.dataSkippingNumIndexedCols": "0"},
+    "compacted": {"delta.autoOptimize.autoCompact": "true", "delta.dataSkippingStatsColumns": "n"},
+    "short": {
+        "delta.checkpointInterval": "1",
+        "delta.checkpoint.writeStatsAsJson": "false",
+        "delta.checkpoint.writeStatsAsStruct": "true",
+    },
+    "features": {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"},
+    "checked": {"delta.constraints.counted": "n > 0"},
+}
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_models_with_properties_that_hold_have_the_rows_of_a_build(
+    spark: SparkSession, tmp_path: Path, lane: str
+) -> None:
+    mini = Mini(spark, tmp_path)
+    query = f"select shop_id, count(*) as n, sum(amount) as amount from {SALES} group by 1"
+    models = {
+        name: "{{ config(tblproperties=" + json.dumps(properties) + ") }} " + query
+        for name, properties in HELD.items()
+    }
+    readers = {
+        f"above_{name}": f"select sum(n) as n from {{{{ ref('{name}') }}}}" for name in models
+    }
+    mini.replace(SOURCES, **models, **readers)
+    mini.deliver("sales", sale("1"), sale("2", "b"), sale("3", "c"))
+    mini.pipeline(lane=lane)
+    mini.build()
+
+    for batch in (
+        [sale("4", "b"), sale("2", "b", updated=1, op="d")],
+        [sale("1", updated=2, op="d"), sale("3", "a", updated=2)],
+        [sale("5", "c", "2.00")],
+    ):
+        mini.deliver("sales", *batch)
+        mini.refresh()
+        assert _differing(mini) == []
+
+
+FOREIGN = {
+    "vectors": ("", {"delta.enableDeletionVectors": "true"}),
+    "mapped": (
+        "",
+        {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "false"},
+    ),
+    "tracked": ("", {"delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true"}),
+    "checkpointed": ("", {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "1"}),
+    "widened": ("", {"delta.enableTypeWidening": "true"}),
+    "clustered": ("cluster by (id)", {}),
+}
+READ_BY_SPARK = {"vectors", "mapped", "widened"}
+
+
+@pytest.mark.extended
+def test_sources_of_others_are_read_rightly_whatever_features_they_have(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    mini = Mini(spark, tmp_path)
+    outside = spark.newSession()
+    for operation in ("delete", "merge", "update"):
+        outside.conf.unset(f"spark.databricks.delta.{operation}.deletionVectors.persistent")
+    paths = {name: f"delta.`{mini.warehouse.path(f'raw.{name}')}`" for name in FOREIGN}
+    for name, (clause, properties) in FOREIGN.items():
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+        outside.sql(
+            f"create table {paths[name]} (id int, name string, n int) using delta {clause} "
+            + (f"tblproperties ({listed})" if listed else "")
+        )
+        outside.sql(f"insert into {paths[name]} select id, 'a', 1 from range(9)")
+    tables = "".join(f"      - name: {name}\n" for name in FOREIGN)
+    raw = f"  - name: raw\n    schema: raw\n    tables:\n{tables}"
+    models = {
+        f"of_{name}": f"select name, count(*) as k, sum(n) as n, max(id) as id"
+        f" from {{{{ source('raw', '{name}') }}}} group by 1"
+        for name in FOREIGN
+    }
+    joined = {
+        f"with_{name}": "select s.sale_id, r.n from "
+        f"{SALES} as s left join {{{{ source('raw', '{name}') }}}} as r on r.id = 3"
+        for name in FOREIGN
+    }
+    mini.replace(SOURCES + raw, **models, **joined)
+    mini.deliver("sales", sale("1"))
+    mini.build()
+    assert _differing(mini) == []
+
+    for name, path in paths.items():
+        outside.sql(f"delete from {path} where id = 3")
+        if name == "mapped":
+            outside.sql(f"alter table {path} rename column name to other")
+            outside.sql(f"alter table {path} rename column other to name")
+        if name == "widened":
+            outside.sql(f"alter table {path} alter column n type bigint")
+            outside.sql(f"insert into {path} values (70, 'b', 70000000000)")
+        outside.sql(f"update {path} set n = 2 where id = 4")
+    mini.refresh()
+
+    assert _differing(mini) == []
+    rows = {name: mini.rows(f"mini.of_{name}") for name in FOREIGN}
+    assert all(
+        [(it["k"], it["n"]) for it in rows[name] if it["name"] == "a"] == [(8, 9)] for name in rows
+    )
+    assert all(mini.rows(f"mini.with_{name}")[0]["n"] is None for name in FOREIGN)
+    why = reasons(mini.newest)
+    recomputed = {name for name in FOREIGN if why[f"of_{name}"] == "CDF_UNAVAILABLE"}
+    # Another type of a column has a reason of its own.
+    assert recomputed == READ_BY_SPARK - {"widened"}
+
+    # What has not changed is read beside what has: by Spark.
+    mini.deliver("sales", sale("2"))
+    mini.refresh()
+
+    assert _differing(mini) == []
+    for name in READ_BY_SPARK:
+        with pytest.raises(RefreshError, match="TABLE_NOT_READABLE"):
+            mini.warehouse.read(f"raw.{name}")
+
+
+@pytest.mark.extended
+def test_a_property_set_from_outside_brings_no_deleted_row_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    mini = Mini(spark, tmp_path, now=NOON + timedelta(hours=1))
+    totals = f"select shop_id, count(*) as n from {SALES} group by 1"
+    above = "select count(*) as shops, sum(n) as n from {{ ref('totals') }}"
+    mini.replace(SOURCES, totals=totals, above=above)
+    mini.deliver("sales", *(sale(str(number), "abcdefgh"[number]) for number in range(8)))
+    mini.build()
+    table = f"delta.`{mini.warehouse.path('mini.totals')}`"
+    outside = spark.newSession()
+    outside.conf.unset("spark.databricks.delta.delete.deletionVectors.persistent")
+    outside.sql(f"alter table {table} set tblproperties ('delta.enableDeletionVectors' = 'true')")
+    outside.sql(f"delete from {table} where shop_id = 'a'")
+    assert any(it.num_rows for it in _table(mini, "mini.totals").deletion_vectors())
+
+    for number in range(3):
+        mini.deliver("sales", sale(str(number), "abcdefgh"[number], updated=number + 1, op="d"))
+        mini.refresh()
+
+        assert _differing(mini) == []
+        assert mini.rows("mini.above") == [{"shops": 7 - number, "n": 7 - number}]
+    mini.build()
+    mini.deliver("sales", sale("3", "d", updated=9, op="d"))
+    mini.refresh()
+
+    assert mini.rows("mini.above") == [{"shops": 4, "n": 4}]
+
+
+def _differing(mini: Mini) -> list[str]:
+    return [render_comparison(it) for it in mini.verify() if not it.is_equal]
+
+
+def _tag() -> Tag:
+    return Tag("e1/t/0", 1, {})
+
+
+def _table(mini: Mini, relation: str) -> DeltaTable:
+    return DeltaTable(str(mini.warehouse.path(relation)))
+
+
+def _partition_texts(warehouse: Warehouse, relation: str) -> set[str | None]:
+    texts: set[str | None] = set()
+    for entry in (warehouse.path(relation) / "_delta_log").glob("*.json"):
+        actions: list[dict[str, Any]] = [json.loads(it) for it in entry.read_text().splitlines()]
+        texts |= {it["add"]["partitionValues"]["p"] for it in actions if "add" in it}
+    return texts
