@@ -90,6 +90,8 @@ def test_keys_that_take_many_joins_to_find_are_not_looked_up() -> None:
         sql = f"select amount, max(shop) as most from ({union}) as sales group by amount"
         return plan_query(sql, Inputs(columns=tables))
 
-    assert plan(3).strategy.name == "region"
-    assert plan(20).strategy.name == "full"
-    assert [reason.code for reason in plan(20).reasons] == ["COST_GATE"]
+    many = plan(8)
+
+    assert plan(2).strategy.name == "region"
+    assert many.strategy.name == "full"
+    assert [reason.code for reason in many.reasons] == ["COST_GATE"]
