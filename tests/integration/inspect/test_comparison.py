@@ -68,6 +68,7 @@ def test_a_bag_of_doubles_without_any_exact_column(spark: SparkSession) -> None:
     assert differences(spark, one, one.replace("(2)", "(3)")) == 1
 
 
+@pytest.mark.extended
 def test_columns_that_are_passed_on_are_compared_as_identical(spark: SparkSession) -> None:
     kinds = "-0.0d as d, array(-0.0d) as a, -0.0d as computed, array(-0.0d) as computed_too"
     stored, recomputed = spark.sql(f"select {kinds}"), spark.sql(f"select {kinds}".replace("-", ""))
@@ -167,6 +168,7 @@ def test_up_to_twenty_rows_are_shown_and_all_are_counted(spark: SparkSession) ->
 
 
 # 2 s.
+@pytest.mark.extended
 def test_variants_are_compared_by_value_and_shown_as_json(spark: SparkSession) -> None:
     """Spark 4.2.0 refuses GROUP BY, `=`, DISTINCT and UNION on VARIANT."""
     stored = rows('(1, \'{"a":1,"b":[2]}\')', "(2, '1')", "(3, 'null')", "(4, null)", "(5, '1.0')")
