@@ -90,7 +90,7 @@ def test_keys_that_take_many_joins_to_find_are_not_looked_up() -> None:
         sql = f"select amount, max(shop) as most from ({union}) as sales group by amount"
         return plan_query(sql, Inputs(columns=tables))
 
-    many = plan(8)
+    many = plan(12)
 
     assert plan(2).strategy.name == "region"
     assert many.strategy.name == "full"
