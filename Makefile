@@ -30,11 +30,11 @@ test: env $(SUITES) ## The gate: one proof of each promise (10 minutes on two co
 
 test-all: export LIVEMART_TESTS := all
 test-all: export PYTEST_ADDOPTS := --timeout=1800
-test-all: test ## Every test that is certain (an hour)
+test-all: flights-data test ## Every test that is certain (an hour)
 
 test-nightly: export LIVEMART_TESTS := nightly
 test-nightly: export PYTEST_ADDOPTS := --timeout=14400
-test-nightly: test ## All tests, every count in full, random ones with new seeds (hours)
+test-nightly: flights-data test ## All tests, every count in full, random ones with new seeds (hours)
 
 test-repeat: env ## The gate, or SUITE=unit, serve, ..., N=5 times; goes on where it was cut off
 	@$(BIN)/python scripts/repeat.py --runs $(or $(N),5) $(SUITE)
@@ -58,7 +58,7 @@ services: env
 	@$(BIN)/python -m tests.services.maven kafka
 
 # Files stay in their order, which begins with the longest.
-test-spark: env flights-data class-archive services ## Spark in the tests' own process, and commands as processes
+test-spark: env class-archive services ## Spark in the tests' own process, and commands as processes
 	$(PYTEST) tests/equivalence tests/faults tests/dbt tests/integration -q \
 		-n 2 --dist loadfile --no-loadscope-reorder
 

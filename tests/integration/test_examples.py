@@ -60,6 +60,7 @@ def check(run: ProjectRun) -> None:
 
 
 # 25 s.
+@pytest.mark.extended
 def test_a_stream_of_pieces_comes_out_as_expected(spark: SparkSession, tmp_path: Path) -> None:
     run = ProjectRun(spark, tmp_path, EXAMPLES)
     deliver(run, 0, 3)

@@ -94,6 +94,7 @@ def test_a_download_with_another_content_is_refused(tmp_path: Path) -> None:
     assert hashlib.sha256(b"not it").hexdigest() in str(caught.value)
 
 
+@pytest.mark.extended
 def test_a_week_refreshed_equals_its_batch_and_plain_python(
     spark: SparkSession, data: Path, tmp_path: Path
 ) -> None:

@@ -41,7 +41,8 @@ _ORDERS = (
 )
 
 
-# 20 s.
+# 30 s.
+@pytest.mark.extended
 def test_verify_knows_a_tie_from_a_difference(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
