@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars
 import pyarrow as pa
 import pyarrow.dataset as pds
 import pyarrow.parquet as pq
@@ -206,6 +207,23 @@ def _by_datafusion(folder: str, columns: Columns) -> Callable[[str, str, Any], l
     return ask
 
 
+def _by_polars(folder: str, columns: Columns) -> Callable[[str, str, Any], list[int]]:
+    published = polars.scan_delta(folder)
+    kinds = published.collect_schema()
+    compared = {"=": "eq", ">": "gt", ">=": "ge", "<": "lt", "<=": "le"}
+
+    def ask(name: str, operator: str, value: Any) -> list[int]:
+        column = polars.col(name)
+        if value is None:
+            passes = column.is_null() if operator == "is null" else column.is_not_null()
+        else:
+            # A plain literal: what is computed is not compared with bounds.
+            passes = getattr(column, compared[operator])(polars.lit(value, kinds[name]))
+        return sorted(published.filter(passes).select("n").collect()["n"].to_list())
+
+    return ask
+
+
 _DUCKDB_TYPES = {
     pa.int64(): "bigint",
     pa.int8(): "tinyint",
@@ -239,4 +257,9 @@ def _spelled(kind: pa.DataType) -> str:
     return {"double": "Float64", "float": "Float32"}.get(str(kind), str(kind).capitalize())
 
 
-READERS = {"deltalake": _by_arrow, "duckdb": _by_duckdb, "datafusion": _by_datafusion}
+READERS = {
+    "deltalake": _by_arrow,
+    "duckdb": _by_duckdb,
+    "datafusion": _by_datafusion,
+    "polars": _by_polars,
+}
