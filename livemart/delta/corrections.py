@@ -9,7 +9,7 @@ written again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,8 @@ def commit_corrections(
     Raises:
         VersionTakenError: another writer committed in between; nothing was changed.
     """
-    misleading = _misleading(table, files)
     listed = files.files()
+    misleading = _misleading(table, files, listed)
     actions: list[Action] = []
     count, is_whole = 0, True
     has_floats = looks_into_files and any(holds_floats(field.type) for field in files.schema)
@@ -82,11 +82,13 @@ def commit_corrections(
     return count, is_whole
 
 
-def _misleading(table: DeltaTable, files: TableVersion) -> npt.NDArray[np.bool_]:
-    """Return which files have bounds of some columns, and of others not those that readers need."""
+def _misleading(
+    table: DeltaTable, files: TableVersion, listed: Sequence[DataFile]
+) -> npt.NDArray[np.bool_]:
+    """Return which of the listed files have bounds of some columns, and of others not those that readers need."""
     adds = pa.table(table.get_add_actions(flatten=False)).combine_chunks()
     positions = {path: place for place, path in enumerate(adds.column("path").to_pylist())}
-    order = pa.array([positions[file.path] for file in files.files()], pa.int64())
+    order = pa.array([positions[file.path] for file in listed], pa.int64())
     adds = adds.take(order).combine_chunks()
     misleading = np.zeros(len(files), dtype=bool)
     if not len(files) or not pa.types.is_struct(adds.column("min").type):

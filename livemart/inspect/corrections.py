@@ -172,8 +172,9 @@ def _corrected(
     names = [name for name in key if name.lower() != flag.column.lower()]
 
     def identity(row: _Row) -> tuple[Any, ...]:
-        # Without a key, each row is all that tells it from others.
-        return tuple(row[name] for name in names or _values(row))
+        # Without a key all columns identify a row. As text, since lists cannot be hashed, and NaN
+        # is not equal to itself.
+        return tuple(repr(row[name]) for name in names or _values(row))
 
     def correction(old: _Row | None, new: _Row | None) -> Correction:
         row = old or new or {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,7 +52,6 @@ class Batches:
         self.plan = Plan(Full(()), unique_key=("window_end", "shop", "is_final"), final_flag=FLAG)
 
     def take(self, mark: int, *rows: Row) -> None:
-        number = len(self.snapshots) + 1
         table = pa.Table.from_pylist(
             [
                 dict(zip(SCHEMA.names, (NOON + timedelta(minutes=end), *others), strict=True))
@@ -59,6 +59,10 @@ class Batches:
             ],
             schema=SCHEMA,
         )
+        self.write(mark, table)
+
+    def write(self, mark: int, table: pa.Table) -> None:
+        number = len(self.snapshots) + 1
         moment = pa.table({"complete_to": pa.array([NOON + timedelta(minutes=mark)], INSTANT)})
         relation = self.project.models[KEY].relation
         version = self._write(relation, table, number)
@@ -103,6 +107,21 @@ def test_another_sign_of_zero_is_a_change_and_nan_is_none() -> None:
     correction = Correction("windows", 1, NOON, None, None, {}, before, after)
 
     assert list(correction.changes) == ["d"]
+
+
+def test_rows_without_a_key_may_hold_lists_and_nan(tmp_path: Path) -> None:
+    batches = Batches(tmp_path)
+    batches.plan = replace(batches.plan, unique_key=())
+    place = pa.struct([("tags", pa.list_(pa.string())), ("rate", pa.float64())])
+    schema = pa.schema([("window_end", INSTANT), ("place", place), ("is_final", pa.bool_())])
+    for tag in ("x", "y"):
+        row = {"window_end": NOON, "place": {"tags": [tag], "rate": math.nan}, "is_final": True}
+        batches.write(7, pa.Table.from_pylist([row], schema=schema))
+
+    changed = [(row.old, row.new) for row in batches.find().rows]
+
+    tags = [[row and row["place"]["tags"] for row in rows] for rows in changed]
+    assert tags == [[None, ["y"]], [["x"], None]]
 
 
 def test_final_rows_that_change_come_or_go_are_corrections(batches: Batches) -> None:
