@@ -1,7 +1,8 @@
 """Random histories for the sources of `tests/projects/histories`, with ties or without any.
 
 Changes come late, between two others, move to another member, are corrected and deleted; members
-vanish. Times are few, so that many tie; without ties every time is one of its own, and none NULL.
+vanish. Times are few, so that many tie; without ties each time occurs once, and none is NULL.
+Texts, amounts and times are those that engines order, cut or compare differently.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.equivalence.shapes_history import STARTED_AT, Batch
@@ -23,6 +24,17 @@ KEYS = {
 }
 _MEMBERS = ("m1", "m2", "m3", "m4", "m5")
 _TIMES = 14
+# Before the Gregorian calendar, before zones, before the epoch, behind the nanoseconds.
+_FAR_TIMES = (
+    datetime(1582, 10, 4, 23, 59, 59, tzinfo=UTC),
+    datetime(1883, 11, 18, 16, 59, 59, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    datetime(2262, 4, 11, 23, 47, 16, 854_776, tzinfo=UTC),
+)
+# In UTF-16 the first is greater than the second; the others differ behind the 32nd character.
+_TIERS = ("\uff5e", "\U00020bb7", "x" * 40, "x" * 40 + "a")
+_CITIES = ("A", "a", "a\u0308", "ä")
+_AMOUNTS = ("-99999999.99", "-0.01", "0.00", "2.50", "99999999.99")
 
 Record = dict[str, Any]
 
@@ -47,7 +59,7 @@ def history(seed: int, batches: int, *, has_ties: bool) -> Iterator[Batch]:
         if number == 0:
             for plan in ("p1", "p2", "p3"):
                 records["plans"].append(_written(world, "plans", plan))
-            for city in ("north", "south", "west"):
+            for city in _CITIES[:3]:
                 records["cities"].append(_written(world, "cities", city))
         for _ in range(24 if number == 0 else world.chance.choice([1, 3, 6])):
             source = world.chance.choices(list(KEYS), [8, 1, 4, 4, 1])[0]
@@ -88,21 +100,21 @@ def _written(world: _World, source: str, key: str) -> Record:
 def _record(world: _World, source: str) -> Record:
     chance = world.chance
     if source == "plans":
-        return {"plan_name": chance.choice(["Basic", "Plus"]), "price": chance.choice(["5", "9.5"])}
+        return {"plan_name": chance.choice(["ß", "SS"]), "price": chance.choice(["5", "9.5"])}
     if source == "cities":
-        return {"region": chance.choice(["upper", "lower", None])}
+        return {"region": chance.choice(["", " ", None])}
     if source == "readings":
         level = chance.choice([None, None, 1, 2, 3])
         return {"meter_id": chance.choice("xyz"), "level": level, "read_at": _time(world)}
     if source == "charges":
-        amount = chance.choice(["1.00", "2.50", "4.00"])
+        amount = chance.choice(_AMOUNTS)
         return {"member_id": chance.choice(_MEMBERS), "amount": amount, "charged_at": _time(world)}
     return {
         "member_id": chance.choice([*_MEMBERS, None])
         if world.has_ties
         else chance.choice(_MEMBERS),
-        "tier": chance.choice(["gold", "silver", "none"]),
-        "city": chance.choice(["north", "south", "west", None]),
+        "tier": chance.choice(_TIERS),
+        "city": chance.choice([*_CITIES, None]),
         "plan_id": chance.choice(["p1", "p2", "p3", None]),
         "changed_at": _time(world),
     }
@@ -111,7 +123,8 @@ def _record(world: _World, source: str) -> Record:
 def _time(world: _World) -> str | None:
     if world.has_ties and world.chance.random() < 0.06:
         return None
-    time = STARTED_AT - timedelta(hours=6 * world.chance.randrange(_TIMES))
+    near = STARTED_AT - timedelta(hours=6 * world.chance.randrange(_TIMES))
+    time = world.chance.choice(_FAR_TIMES) if world.chance.random() < 0.15 else near
     if not world.has_ties:
         time += timedelta(milliseconds=10 * world.number())
     return time.isoformat()

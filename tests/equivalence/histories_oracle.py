@@ -73,7 +73,7 @@ def _falling(column: str) -> Callable[[Row], Any]:
     """Order from the newest; NULL last."""
     return lambda row: (
         row[column] is None,
-        -(row[column].timestamp() if row[column] is not None else 0),
+        FOREVER - (FOREVER if row[column] is None else row[column]),
     )
 
 

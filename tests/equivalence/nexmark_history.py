@@ -1,18 +1,27 @@
 """Random histories for the sources of `tests/projects/nexmark`: auctions, their bids, their people.
 
 Rows only come; some come twice, late, or with NULL where a column may be. Values are few, so that
-prices tie, windows are shared and sessions touch.
+prices tie, windows are shared and sessions touch. Texts and times are often those on which engines
+disagree.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
+from tests.disagreeing_values import KINDS
 from tests.equivalence.shapes_history import STARTED_AT, Batch, Record
 
-_CHANNELS = ("Apple", "Google", "channel-7", "channel-8", None)
+_WORDS = KINDS["word"].values
+_CHANNELS = ("Apple", "Google", "channel-7", "channel-8", "apple", None)
+# Of a window and a session of its own each.
+_FAR_TIMES = (
+    datetime(1582, 10, 4, 23, 59, 59, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    datetime(2262, 4, 11, 23, 47, 16, 854_776, tzinfo=UTC),
+)
 
 
 def history(seed: int, batches: int = 4, bids: int = 40) -> Iterator[Batch]:
@@ -42,12 +51,12 @@ def history(seed: int, batches: int = 4, bids: int = 40) -> Iterator[Batch]:
 def _person(chance: random.Random, now: datetime) -> Record:
     return {
         "id": chance.randint(1, 6),
-        "name": chance.choice(["Ada", "Bo", None]),
+        "name": chance.choice(["Ada", "Bo", None, chance.choice(_WORDS)]),
         "email_address": "a@example.org",
         "city": chance.choice(["Portland", "Boise"]),
         "state": chance.choice(["OR", "ID", "CA", "WY", None]),
         "date_time": _time(chance, now),
-        "extra": chance.choice(["abc", "ccc", ""]),
+        "extra": chance.choice(["abc", "ccc", chance.choice(_WORDS)]),
     }
 
 
@@ -55,7 +64,7 @@ def _auction(chance: random.Random, now: datetime) -> Record:
     opened = now - timedelta(minutes=chance.randint(0, 40))
     return {
         "id": chance.randint(1, 9),
-        "item_name": chance.choice(["lamp", "chair", None]),
+        "item_name": chance.choice(["lamp", None, chance.choice(_WORDS)]),
         "initial_bid": chance.choice([1, 50]),
         "reserve": chance.choice([100, 500]),
         "date_time": _text(opened),
@@ -70,13 +79,13 @@ def _bid(chance: random.Random, now: datetime) -> Record:
     return {
         "auction": chance.choice([*range(1, 10), None]),
         "bidder": chance.choice([*range(1, 7), None]),
-        "price": chance.choice([20, 99, 100, 100, 450, 500, 2_000, None]),
+        "price": chance.choice([20, 99, 100, 100, 450, 500, 2**53 + 1, None]),
         "channel": chance.choice(_CHANNELS),
         "url": chance.choice(
             ["https://www.example.org/a/b/item.htm?query=1&channel_id=77", "https://x/y", None]
         ),
         "date_time": _time(chance, now),
-        "extra": chance.choice(["abc", "ccc", "", None]),
+        "extra": chance.choice(["abc", "ccc", chance.choice(_WORDS), None]),
     }
 
 
@@ -84,6 +93,8 @@ def _time(chance: random.Random, now: datetime) -> str | None:
     """Return a time up to an hour before now, often on a boundary of a window, or None."""
     if chance.random() < 0.04:
         return None
+    if chance.random() < 0.04:
+        return _text(chance.choice(_FAR_TIMES))
     shift = timedelta(seconds=chance.choice([0, 0, 1, -1, 30]))
     return _text(now - timedelta(minutes=chance.randint(0, chance.choice([3, 20, 60]))) + shift)
 
