@@ -27,6 +27,9 @@ FRESH = 3_600_000_000
 
 # More rows than this are worth generated code; a statement over fewer takes half the time without.
 FEW_STATEMENT_ROWS = 100_000
+# Rows times the places of a statement that read them: each join handles the rows once more, and
+# above this that takes longer without generated code than the code takes to be made.
+FEW_HANDLED_ROWS = 200_000
 # A table of at most so many rows is handed to a test as Arrow rows: Spark's own first read of a
 # fresh commit takes 0.7 s.
 FEW_TESTED_ROWS = 200_000

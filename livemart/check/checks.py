@@ -202,7 +202,7 @@ def _ask_all(
         by_session.setdefault(test.session, []).append((test, sql))
     for spec, questions in by_session.items():
         try:
-            spark = readers.of(spec).session()
+            spark = readers.of(spec).session([sql for _, sql in questions])
         except Exception as error:
             if not is_own_fault(error):
                 raise
@@ -340,13 +340,13 @@ class _Reader:
                 self._whole[relation] = f"(select * from {table})"
         return self._whole[relation]
 
-    def session(self) -> SparkSession:
-        """Return the session for a statement over what was named until now; it has the views."""
+    def session(self, texts: Sequence[str]) -> SparkSession:
+        """Return the session for statements over what was named until now; it has the views."""
         if self._views is None:
             self._views = ArrowViews(self._session())
         for name, rows in self._rows.items():
             self._views.add(name, rows)
-        return self._views.session(0 if self._is_small else None)
+        return self._views.session(texts, () if self._is_small else None)
 
     def _view(self, rows: pa.Table) -> str:
         name = f"livemart_check_{len(self._rows)}"

@@ -164,18 +164,11 @@ def verify_models(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _row_count(warehouse: Warehouse, project: Project, snapshot: Snapshot) -> int:
-    """Return the rows of all tables of a snapshot; above the limit if one is unreadable."""
-    versions = dict(snapshot.sources)
-    for unique_id, state in snapshot.models.items():
-        if (model := project.models.get(unique_id)) is not None:
-            versions[model.relation] = state.version
-    try:
-        tables = [warehouse.files(*table) for table in versions.items()]
-        is_plain = all(table.is_plain for table in tables)
-        return sum(it.row_count for it in tables) if is_plain else FEW_STATEMENT_ROWS + 1
-    except LivemartError:
-        return FEW_STATEMENT_ROWS + 1
+def _versions(project: Project, snapshot: Snapshot) -> dict[str, int]:
+    """Return the version of each table of a snapshot, by relation."""
+    models = project.models
+    states = {models[key].relation: it for key, it in snapshot.models.items() if key in models}
+    return {**snapshot.sources, **{relation: state.version for relation, state in states.items()}}
 
 
 def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> str:
@@ -214,7 +207,7 @@ class _Recomputation:
         scratch: Path,
     ) -> None:
         self._spark = spark
-        self._rows = _row_count(warehouse, project, snapshot)
+        self._versions = _versions(project, snapshot)
         self._warehouse = warehouse
         self._project = project
         self._snapshot = snapshot
@@ -231,19 +224,21 @@ class _Recomputation:
         self._passed_on: dict[str, frozenset[str]] = {}
         # Sources that cannot be read, and why.
         self._unread: dict[str, str] = {}
+        self._plans = ProjectPlans(project, self._stored_columns).models
+        flats = [plan.flat for plan in self._plans.values() if plan.flat is not None]
+        self._most_places = max((len(flat.occurrences) for flat in flats), default=1)
 
     def run(self, chosen: frozenset[str] | None) -> Iterator[Comparison]:
         for source in self._project.sources.values():
             version = self._snapshot.sources.get(source.relation)
             if version is not None:
                 self._source(source.relation, version)
-        plans = ProjectPlans(self._project, self._stored_columns).models
         for unique_id, model in self._project.models.items():
             if not _is_listed(model):
                 # What reads it is compared.
                 continue
             if model.is_stored:
-                comparison = self._model(model, plans[unique_id])
+                comparison = self._model(model, self._plans[unique_id])
             else:
                 comparison = Comparison(_label(model), False, note=_MADE_BY_BUILDS)
             if chosen is None or unique_id in chosen:
@@ -251,13 +246,9 @@ class _Recomputation:
 
     def _stored_columns(self, relation: str) -> tuple[str, ...] | None:
         """Return the columns of a table of the snapshot: those that the runner has planned with."""
-        if relation in self._columns:
-            return self._columns[relation]
-        for unique_id, state in self._snapshot.models.items():
-            model = self._project.models.get(unique_id)
-            if model is not None and model.relation == relation:
-                with suppress(LivemartError):
-                    return tuple(self._warehouse.arrow_schema(relation, state.version).names)
+        if (version := self._versions.get(relation)) is not None:
+            with suppress(LivemartError):
+                return tuple(self._warehouse.arrow_schema(relation, version).names)
         return None
 
     def close(self) -> None:
@@ -267,7 +258,14 @@ class _Recomputation:
                 self._spark.catalog.dropGlobalTempView(name.rpartition(".")[2])
 
     def _session(self, spec: SessionSpec) -> SparkSession:
-        return session_for(session_of(self._spark, spec), self._rows)
+        spark = session_of(self._spark, spec)
+        texts = [model.compiled_code or "" for model in self._project.models.values()]
+        try:
+            tables = [self._warehouse.files(*table) for table in self._versions.items()]
+            return session_for(spark, tables, self._most_places, texts)
+        except LivemartError:
+            # Only Spark may be able to read a table, and count its rows.
+            return spark
 
     def _source(self, relation: str, version: int) -> None:
         try:

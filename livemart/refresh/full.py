@@ -147,6 +147,5 @@ def _difference(
     sides = [(part, 0, 1), (f"select {listed} from {stored.sql}", 1, 0)]
     if plan.flat is not None and inputs.new.keys() >= set(plan.flat.relations):
         tables = [inputs.at(relation, inputs.new[relation]) for relation in plan.flat.relations]
-        if all(table.is_plain for table in (stored, *tables)):
-            spark = session_for(spark, sum(table.row_count for table in (stored, *tables)))
+        spark = session_for(spark, (stored, *tables), len(plan.flat.occurrences) + 1, [query])
     return rows_of(spark.sql(str(counted_difference(schema, sides))))

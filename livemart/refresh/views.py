@@ -37,13 +37,13 @@ _KNOWN_STATEMENTS = 1_000
 class SparkView:
     """A relation that a statement reads: what Spark calls it, and what it is in every batch.
 
-    `table`: of a whole table that is kept from batch to batch; `other_rows`: how many it has that
-    are not handed over with the statement, None if nobody counted.
+    `table`: of a whole table that is kept from batch to batch; `is_stored`: Spark reads it where it
+    is stored.
     """
 
     name: str
     label: str
-    other_rows: int | None = 0
+    is_stored: bool = False
     table: PinnedTable | None = None
 
 
@@ -125,15 +125,16 @@ class BatchViews:
 
     def query(self, statement: Statement) -> pa.Table:
         """Return the rows of a statement, planned for as many as its views have."""
-        views = dict.fromkeys(it for it in statement.pieces if isinstance(it, SparkView))
+        views = statement.holes
         sql, lasting = (statement.render(attrgetter(it)) for it in ("name", "label"))
-        counts = [view.other_rows for view in views]
+        is_stored = any(view.is_stored for view in views)
         spark = self._slices.session(
-            None if None in counts else sum(count or 0 for count in counts),
+            [sql],
+            None if is_stored else [view.table for view in views if view.table is not None],
             [view.name for view in views],
             is_repeated=self._shared.is_repeated(lasting),
         )
-        for view in views:
+        for view in dict.fromkeys(views):
             if view.table is not None:
                 self._shared.register(spark, view.table)
         return rows_of(spark.sql(sql))
@@ -173,7 +174,7 @@ class BatchViews:
         # for each place that asks a view for it.
         if (spelled_out := row_of_literals(rows)) is not None:
             return Template((spelled_out,))
-        view = SparkView(whole_name(table), table.relation, rows.num_rows, table)
+        view = SparkView(whole_name(table), table.relation, table=table)
         return Template((view,))
 
     def matching(self, label: str, table: PinnedTable, rows: RowFilter) -> Statement:
@@ -193,7 +194,9 @@ class BatchViews:
     def stored(self, table: PinnedTable, rows: RowFilter) -> Statement:
         """Return a subquery on the Delta table itself, pruned by literals."""
         where = "" if rows.is_whole else f" where {rows.sql()}"
-        return Template(("(select * from ", SparkView(table.sql, table.sql, None), f"{where})"))
+        return Template(
+            ("(select * from ", SparkView(table.sql, table.sql, is_stored=True), f"{where})")
+        )
 
     def slice(
         self,

@@ -6,14 +6,15 @@ PySpark loses rows of a table in several batches.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from livemart.arrow.types import plain_schema, plain_table
 from livemart.arrow.variants import as_structs
-from livemart.spark.quick_session import is_quick, session_for
+from livemart.spark.quick_session import ReadRows, is_quick, session_for
 from livemart.spark.types import has_variant, spark_schema
 
 if TYPE_CHECKING:
@@ -76,6 +77,22 @@ def to_view_of(spark: SparkSession, name: str, rows: pa.Table) -> None:
     to_view(spark, name, rows, in_one_part=is_quick(spark))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Rows in memory, as `session_for` asks for them."""
+
+    rows: pa.Table
+    is_plain: bool = True
+
+    @property
+    def row_count(self) -> int:
+        return int(self.rows.num_rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.rows.schema
+
+
 class ArrowViews:
     """Rows in memory under names; the session of a statement gets them when it is known."""
 
@@ -98,23 +115,27 @@ class ArrowViews:
 
     def session(
         self,
-        other_rows: int | None,
-        names: Collection[str] | None = None,
+        texts: Sequence[str],
+        others: Sequence[ReadRows] | None,
+        names: Sequence[str] | None = None,
         *,
         is_repeated: bool = False,
     ) -> SparkSession:
-        """Return the session for a statement; it has the views that the statement names.
+        """Return the session for statements; it has the views that they name.
 
         Args:
-            other_rows: how many rows the statement reads besides; None if nobody counted.
-            names: of all that it reads; None: it reads all views.
-            is_repeated: it has run before, names of views aside.
+            texts: the statements.
+            others: tables that they read besides; None if nobody counted.
+            names: of the views that they read, one for each place; None: any, each in a statement
+                of its own.
+            is_repeated: they have run before, names of views aside.
         """
         spark = self._spark
         named = {it: rows for it, rows in self._tables.items() if names is None or it in names}
-        if other_rows is not None:
-            own_rows = sum(rows.num_rows for rows in named.values())
-            spark = session_for(spark, own_rows + other_rows, is_repeated=is_repeated)
+        if others is not None:
+            tables = (*map(_Rows, named.values()), *others)
+            places = 1 if names is None else len(names)
+            spark = session_for(spark, tables, places, texts, is_repeated=is_repeated)
         for name, rows in named.items():
             if (spark, name) not in self._registered:
                 to_view_of(spark, name, rows)

@@ -4,15 +4,23 @@ Compiling generated code and planning again half-way take longer than reading so
 rows: a statement of a small batch takes half the time without them. One that has run before finds
 its code compiled, and takes a third less with it. What a session knows (views, functions, settings)
 it shares from when it was made; the catalog is one for all.
+
+The rows are the same, but for maps: of a key of GROUP BY, Spark 4.2 sorts the entries, and its
+generated code takes whatever lies in the slot of a NULL value; and `map(d, 1)` keeps a key of -0.0
+in generated code alone. A build generates code, so statements with maps do, too.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
-from livemart.limits import FEW_STATEMENT_ROWS
+import pyarrow as pa
+
+from livemart.limits import FEW_HANDLED_ROWS, FEW_STATEMENT_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +51,22 @@ _COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK"}
 # By session, those for statements that are new, and that have run before.
 _CLONES: WeakKeyDictionary[SparkSession, dict[bool, SparkSession]] = WeakKeyDictionary()
 _LOCK = Lock()
+# `map(..)`, `map_from_arrays(..)`, `str_to_map(..)`, `cast(.. as map<..>)`, in a string, too.
+_MAP = re.compile(r"\bmap|_map\b", re.IGNORECASE)
+
+
+class ReadRows(Protocol):
+    """What a statement reads: a table at one version, or rows in memory.
+
+    `is_plain`: every session of Spark can read it.
+    """
+
+    @property
+    def is_plain(self) -> bool: ...
+    @property
+    def row_count(self) -> int: ...
+    @property
+    def schema(self) -> pa.Schema: ...
 
 
 def few_rows_session(spark: SparkSession, *, is_repeated: bool = False) -> SparkSession:
@@ -71,6 +95,44 @@ def is_quick(spark: SparkSession) -> bool:
         return any(spark is clone for clones in _CLONES.values() for clone in clones.values())
 
 
-def session_for(spark: SparkSession, rows: int, *, is_repeated: bool = False) -> SparkSession:
-    """Return the session for a statement that reads so many rows; see `few_rows_session`."""
-    return few_rows_session(spark, is_repeated=is_repeated) if rows <= FEW_STATEMENT_ROWS else spark
+def session_for(
+    spark: SparkSession,
+    read: Iterable[ReadRows],
+    places: int,
+    texts: Iterable[str],
+    *,
+    is_repeated: bool = False,
+) -> SparkSession:
+    """Return the session for statements: `spark` itself, or its `few_rows_session`.
+
+    Args:
+        spark: the usual session.
+        read: all that the statements read.
+        places: the most places of one statement that read any of it.
+        texts: of the statements.
+        is_repeated: see `few_rows_session`.
+    """
+    tables = list(dict.fromkeys(read))
+    if not all(table.is_plain for table in tables):
+        return spark
+    rows = sum(table.row_count for table in tables)
+    if rows > FEW_STATEMENT_ROWS:
+        return spark
+    # What has run before finds its code compiled.
+    if not is_repeated and (rows * places > FEW_HANDLED_ROWS or _has_maps(tables, texts)):
+        return spark
+    return few_rows_session(spark, is_repeated=is_repeated)
+
+
+def _has_maps(tables: Sequence[ReadRows], texts: Iterable[str]) -> bool:
+    """Return True unless no map can be in what statements read or make."""
+    kinds = (kind for table in tables for kind in table.schema.types)
+    return any(map(_holds_map, kinds)) or any(map(_MAP.search, texts))
+
+
+def _holds_map(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    if not pa.types.is_nested(kind):
+        return False
+    return any(_holds_map(kind.field(place).type) for place in range(kind.num_fields))

@@ -343,7 +343,7 @@ def test_each_test_is_told_as_its_statement_ends(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(checks, "_TESTS_A_STATEMENT", 2)
     monkeypatch.setattr(checks, "_ask", ask)
     monkeypatch.setattr(checks, "_statement", lambda *_: "")
-    monkeypatch.setattr(checks._Reader, "session", lambda self: None)
+    monkeypatch.setattr(checks._Reader, "session", lambda self, texts: None)
     warehouse = FakeWarehouse([], None)
     results = run_checks(
         None,  # type: ignore[arg-type]

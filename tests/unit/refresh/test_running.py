@@ -102,9 +102,7 @@ def _refreshed(
         "livemart.spark.arrow_views.to_view_of",
         lambda session, name, rows: handed.__setitem__(name, rows),
     )
-    monkeypatch.setattr(
-        "livemart.spark.arrow_views.session_for", lambda session, rows, **_: session
-    )
+    monkeypatch.setattr("livemart.spark.arrow_views.session_for", lambda session, *_, **__: session)
     net = Counter(new)
     net.subtract(Counter(old))
     changed = [(*row, weight) for row, weight in net.items() if weight]
@@ -121,7 +119,7 @@ def _refreshed(
         )
 
     def query(statement: Statement) -> pa.Table:
-        views.session(0, [view.name for view in statement.holes])
+        views.session([], (), [view.name for view in statement.holes])
         rows = handed["inputs"]
         place = pc.utf8_upper(rows.column("city"))
         return pa.table({"place": place, "__livemart_place": rows.column("__livemart_place")})

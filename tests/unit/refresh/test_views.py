@@ -58,7 +58,7 @@ def test_a_statement_is_repeated_if_it_ran_in_a_batch_before(
             rows = pa.table({"n": [1]})
             return SimpleNamespace(toArrow=lambda: rows, schema=StructType())
 
-    def session_for(spark: object, rows: int, *, is_repeated: bool) -> Statements:
+    def session_for(spark: object, *_: object, is_repeated: bool) -> Statements:
         seen.append(is_repeated)
         return Statements()
 
