@@ -55,11 +55,15 @@ def growth(
     restrictions: Mapping[int, tuple[Restriction, ...]],
     relations: Mapping[int, str],
     growing: Mapping[str, str | None],
+    unique: Mapping[str, tuple[tuple[str, ...], ...]],
 ) -> Reason | None:
     """Return the note on a region that reads the whole history of its keys.
 
     Args:
+        restrictions: of the region.
         relations: by occurrence; those that a window against the clock bounds are left out.
+        growing: see `KnownRelations`.
+        unique: the columns of which no two rows of a relation agree in all, for each such key.
     """
     for occurrence, alternatives in restrictions.items():
         relation = relations.get(occurrence, "")
@@ -68,13 +72,21 @@ def growth(
         time = growing[relation]
         for restriction in alternatives:
             names = {column.lower() for _, column, _ in restriction.keys}
+            exact = {column.lower() for _, column, margin in restriction.keys if margin == 0}
+            keys_of_rows = unique.get(relation, ())
+            if any(exact >= {column.lower() for column in key} for key in keys_of_rows):
+                # One row of each key, however long the relation gets.
+                continue
             if restriction.time is None and (time or "").lower() not in names:
                 keys = ", ".join(sorted(names)) or "all rows"
+                advice = "group by hour or day in a model below, or bound the time"
+                if exact and not keys_of_rows:
+                    advice += f"; if {keys} is the key of its rows, declare it"
                 return Reason(
                     "GROWTH_UNBOUNDED",
                     f"a refresh reads all that {relation} has ever had of its {keys}",
                     None,
-                    "group by hour or day in a model below, or bound the time",
+                    advice,
                 )
     return None
 

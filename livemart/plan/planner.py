@@ -303,7 +303,7 @@ def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
             for occurrence in plan.flat.occurrences
             if occurrence.index not in bounded
         }
-        note = growth(region.restrictions, relations, inputs.growing)
+        note = growth(region.restrictions, relations, inputs.growing, inputs.unique)
         notes = notes if note is None else (*notes, note)
     return replace(plan, notes=(*plan.notes, *notes))
 

@@ -16,6 +16,8 @@ from livemart.plan.build.scopes import Query
 from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.constants import constants_of
 from livemart.plan.relations.gate import Gate, WindowGate
+from livemart.plan.relations.generate import Generate
+from livemart.plan.relations.join import Join
 from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.monotone import restriction_of
 from livemart.plan.relations.relation import (
@@ -25,6 +27,7 @@ from livemart.plan.relations.relation import (
     Restrictions,
     Want,
     column,
+    composed_of,
 )
 from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.slices import PlanFacts, Windows, windows_of
@@ -33,6 +36,7 @@ from livemart.plan.strategies.ties import keeping_decisions, scattered, ties_of
 # Each table that a key query joins costs Spark about 0.1 s, however few rows changed: with more of
 # them than this a recomputation is cheaper.
 _MOST_KEY_READS = 150
+_CARRY_A_KEY = "carry a common key of every GROUP BY and PARTITION BY to the output"
 _IN_TWO_MODELS = "store the rows with the window in a model, and group that: both are incremental"
 
 
@@ -140,12 +144,12 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
         if unique := [key for key in top.unique_keys() if key <= texts]:
             keys = [key for key in keys if sql_of(key) in min(unique, key=len)]
     if not any(_varies(top, key) for key in keys) and time is None:
-        message = "no output column confines a change: "
-        message += "; ".join(_gate_text(gate) for gate in gates[:3])
+        steps = "; ".join(_gate_text(gate) for gate in gates[:3])
+        message, suggestion = f"no output column confines a change: {steps}", _CARRY_A_KEY
         if (hint := _grouped_above_window(gates)) is not None:
             message, suggestion = f"{message}. {hint}", _IN_TWO_MODELS
-        else:
-            suggestion = "carry a common key of every GROUP BY and PARTITION BY to the output"
+        elif obstacle := next(filter(None, (_in_the_way(top, name) for name in names)), None):
+            message, suggestion = f"{obstacle[0]}, and so confines no change: {steps}", obstacle[1]
         raise refusal("KEY_NOT_IN_OUTPUT", message, suggestion=suggestion)
     want = [*keys, *([time] if time is not None else [])]
     restrictions = Restrictions()
@@ -194,6 +198,40 @@ def _grouped_above_window(gates: Sequence[Gate]) -> str | None:
                 return f"{sql_of(key)} is computed by a window: a change may move rows to any group"
             by = ", ".join(map(sql_of, relation.keys)) or "nothing"
             return f"{sql_of(key)} is that of rows which a window picks by {by}"
+    return None
+
+
+def _in_the_way(relation: Relation, expr: exp.Expr) -> tuple[str, str] | None:
+    """Say why an output column that is a key of every step confines nothing, and what would help.
+
+    None of a column that is no such key, or that confines.
+    """
+    if relation.is_local(expr, anchored=False):
+        return None
+    if isinstance(relation, Renaming):
+        return _in_the_way(relation.source, relation.over_source(expr))
+    if isinstance(relation, Gate):
+        if relation.passes(expr):
+            return _in_the_way(relation.source, expr)
+        if relation.source.is_elastic(expr) and composed_of(expr, relation.keys):
+            return f"{sql_of(expr)} moves with rows that come between", "group by a key beside it"
+        return None
+    if isinstance(relation, Generate):
+        return (
+            f"{sql_of(expr)} is made by {sql_of(relation.generator)}",
+            "store the rows that it makes in a model, and group that: both are incremental",
+        )
+    if isinstance(relation, Join):
+        joined = "store the joined rows in a model, and group that: both are incremental"
+        match relation.side(expr):
+            case "both":
+                return f"{sql_of(expr)} is made of both sides of a join", joined
+            case "right" if relation.kind not in ("inner", "cross"):
+                return f"{sql_of(expr)} is of the right side of a {relation.kind} join", joined
+            case "right":
+                return _in_the_way(relation.right, expr)
+            case _:
+                return _in_the_way(relation.left, expr)
     return None
 
 

@@ -121,10 +121,40 @@ def test_a_dimension_needs_no_band() -> None:
         ),
         ("select restaurant_id, max(order_count) as n from mart.order_panes group by 1", []),
         ("select restaurant_id, count(*) as n from bronze.orders group by 1", []),
+        # A key of the source has one row, in whatever frame its elements are compared.
+        (
+            "select order_id, pos, max(item) over (partition by order_id order by pos rows between"
+            " 2 preceding and current row) as m from bronze.orders"
+            " lateral view posexplode(items) as pos, item",
+            [],
+        ),
+        (
+            "select restaurant_id, order_id, max(amount) as most from bronze.orders group by 1, 2",
+            [],
+        ),
+        (
+            "select payment_id % 10 as part, max(amount) as most from bronze.payments group by 1",
+            ["GROWTH_UNBOUNDED"],
+        ),
     ],
 )
 def test_a_region_that_reads_a_growing_history_is_noted(sql: str, expected: list[str]) -> None:
     assert codes(sql) == expected
+
+
+def test_a_source_without_keys_may_have_a_key_that_nobody_declared() -> None:
+    sql = "select order_id, max(amount) as most from bronze.orders group by 1"
+    without = replace(KNOWN, unique={})
+    over_all = "select amount * 2 as twice, max(order_id) as last from bronze.orders group by 1"
+    notes = [plan_query(text, without).reasons for text in (sql, over_all)]
+
+    assert [[reason.suggestion for reason in each] for each in notes] == [
+        [
+            "group by hour or day in a model below, or bound the time; if order_id is the key of"
+            " its rows, declare it"
+        ],
+        ["group by hour or day in a model below, or bound the time"],
+    ]
 
 
 def test_a_clock_of_the_project_is_a_window_as_a_value_and_noted_as_a_join() -> None:

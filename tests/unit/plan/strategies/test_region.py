@@ -77,6 +77,47 @@ def test_groups_above_a_window_are_told_why_they_have_no_key(key: str, words: st
     assert reason.suggestion is not None and "in a model" in reason.suggestion
 
 
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        (
+            "select item, max(shop) as most from s.sales lateral view explode(items) x as item"
+            " group by item",
+            "x.item is made by explode(sales.items)",
+        ),
+        (
+            "select pos + 1 as place, max(shop) as most from s.sales lateral view"
+            " posexplode(items) x as pos, item group by pos + 1",
+            "x.pos + 1 is made by posexplode(sales.items)",
+        ),
+        (
+            "select city, max(amount) as most from s.sales left join s.shops"
+            " on sales.shop = shops.name group by city",
+            "shops.city is of the right side of a left join",
+        ),
+        (
+            "select k, max(m) as most from (select coalesce(city, shop) as k, amount as m from"
+            " s.sales left join s.shops on sales.shop = shops.name) as j group by k",
+            "coalesce(shops.city, sales.shop) is made of both sides of a join",
+        ),
+        (
+            "select session_window(sold_at, '5 minutes').end as till, max(amount) as most"
+            " from s.sales group by session_window(sold_at, '5 minutes')",
+            "session_window(sales.sold_at, '5 minutes').end moves with rows that come between",
+        ),
+    ],
+)
+def test_a_key_in_the_output_is_told_why_it_confines_nothing(query: str, why: str) -> None:
+    columns = {"s.sales": ("shop", "sold_at", "amount", "items"), "s.shops": ("name", "city")}
+    [reason] = plan_query(query, Inputs(columns=columns)).reasons
+
+    assert reason.code == "KEY_NOT_IN_OUTPUT"
+    assert reason.message.startswith(f"{why}, and so confines no change: GROUP BY ")
+    assert (
+        reason.suggestion != "carry a common key of every GROUP BY and PARTITION BY to the output"
+    )
+
+
 def test_keys_that_take_many_joins_to_find_are_not_looked_up() -> None:
     tables = {f"s.t{number}": ("shop", f"k{number}", f"k{number + 1}") for number in range(5)}
 
