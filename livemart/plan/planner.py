@@ -183,9 +183,21 @@ class PlannedQueries:
     def __init__(self, before: PlannedQueries | None = None) -> None:
         self._before = before._plans if before is not None else {}
         self._plans: dict[Flat, tuple[Inputs, Plan]] = {}
+        self._known_before = before._known if before is not None else {}
+        self._known: dict[Flat, Flat] = {}
+
+    def known(self, flat: Flat) -> Flat:
+        """Return the flat text that was asked for before, if there is one like it.
+
+        What was made of that one is there by now.
+        """
+        if flat not in self._known:
+            self._known[flat] = self._known_before.get(flat, flat)
+        return self._known[flat]
 
     def plan(self, flat: Flat, inputs: Inputs) -> Plan:
         """Return the plan of a flat text on what is known of the relations that it reads."""
+        flat = self.known(flat)
         facts = inputs.of(flat.relations)
         for plans in (self._plans, self._before):
             if flat in plans and plans[flat][0] == facts:

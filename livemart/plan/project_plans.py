@@ -24,7 +24,6 @@ from livemart.plan.planner import (
 from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
-from livemart.plan.sql.parse import words_of
 from livemart.plan.sql.used_columns import reads_every_column
 from livemart.plan.strategies.signed import Append, Signed
 from livemart.project.graph import OVERALL_WATERMARK, DataTest, Model, Project
@@ -244,7 +243,7 @@ def _plan_models(
             unique[model.relation] = keys
         if isinstance(plan.strategy, Append):
             append_only.add(model.relation)
-        plans[unique_id] = replace(plan, fingerprint=fingerprint(model, views[0], plan))
+        plans[unique_id] = replace(plan, fingerprint=fingerprint(model, views[0], plan, planned))
     for unique_id, note in _decided_more_than_once(project, by_session, planned):
         plans[unique_id] = replace(plans[unique_id], notes=(*plans[unique_id].notes, note))
     return plans, common
@@ -306,7 +305,7 @@ _OF_A_SNAPSHOT = (
 )
 
 
-def fingerprint(model: Model, views: Mapping[str, str], plan: Plan) -> str:
+def fingerprint(model: Model, views: Mapping[str, str], plan: Plan, planned: PlannedQueries) -> str:
     """Return the hash of the canonical SQL and of the settings that shape the table.
 
     White space, comments and letter case of key words do not count; a view that is read does. Of
@@ -315,12 +314,14 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan) -> str:
     Args:
         model: as it is compiled in this run.
         views: as of the fixed run.
+        plan: of the model.
+        planned: knows texts of before.
     """
     text = as_in_run(model, FIXED_RUNS[0]) or ""
     try:
-        flat = flatten(text, views)
+        flat = planned.known(flatten(text, views))
         relations = ",".join(occurrence.relation for occurrence in flat.occurrences)
-        text = f"{words_of(flat.text)}\n{relations}"
+        text = f"{flat.words}\n{relations}"
     except Exception:
         # The text as it is tells changes, too.
         pass

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -18,7 +18,7 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from livemart.errors import first_lines
 from livemart.plan.reasons import refusal
-from livemart.plan.sql.parse import parse, statement
+from livemart.plan.sql.parse import parse, statement, words_of
 from livemart.plan.sql.template import Template
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
@@ -26,6 +26,9 @@ from livemart.spark_sql import quoted
 _SAMPLE = re.compile(
     r"\s*tablesample\s*\((?:[^()]|\([^()]*\))*\)(?:\s*repeatable\s*\([^()]*\))?", re.IGNORECASE
 )
+
+# More texts than the models and tests of a project.
+_KNOWN_TEXTS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,20 @@ class Occurrence:
         return f"__livemart_{self.index}__"
 
 
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """Where a text names a stored relation, between two offsets; `rest`: what follows the name.
+
+    `alias`: the name that the text itself gives no alias for; empty if it has one.
+    """
+
+    relation: str
+    start: int
+    end: int
+    rest: int
+    alias: str
+
+
 @dataclass(frozen=True)
 class Flat(Template[Occurrence]):
     """A SELECT with a hole for each mention of a stored relation."""
@@ -50,6 +67,11 @@ class Flat(Template[Occurrence]):
     def text(self) -> str:
         """The text for the parser."""
         return self.render(lambda mention: mention.placeholder)
+
+    @cached_property
+    def words(self) -> str:
+        """The text by its words alone; see `words_of`."""
+        return words_of(self.text)
 
     @cached_property
     def occurrences(self) -> tuple[Occurrence, ...]:
@@ -104,27 +126,39 @@ def _flatten(
 ) -> list[str | Occurrence]:
     parts: list[str | Occurrence] = []
     position = 0
-    for table in _stored_tables(text):
-        relation = f"{table.db}.{table.name}".lower() if table.db else table.name.lower()
-        if table.catalog and table.catalog.lower() != "spark_catalog":
-            relation = f"{table.catalog.lower()}.{relation}"
-        start, end = _span(text, table)
-        parts.append(text[position:start])
+    for mention in _mentions(text):
+        relation, end = mention.relation, mention.end
+        parts.append(text[position : mention.start])
         if relation in views:
             if relation in enclosing:
                 raise refusal("PARSE_UNSUPPORTED", f"{relation} reads itself")
             inner = _flatten(_body(views[relation]), views, occurrences, (*enclosing, relation))
             parts += ["(\n", *inner, "\n)"]
         else:
-            occurrence = Occurrence(len(occurrences), relation, text[start:end])
+            occurrence = Occurrence(len(occurrences), relation, text[mention.start : end])
             occurrences.append(occurrence)
             parts.append(occurrence)
-        position = _behind_sample(text, end) if table.args.get("sample") else end
+        position = mention.rest
         parts.append(text[end:position])
-        if not table.alias:
-            parts.append(f" as {quoted(table.name)}")
+        if mention.alias:
+            parts.append(f" as {quoted(mention.alias)}")
     parts.append(text[position:])
     return parts
+
+
+# A view is inlined in each text that reads it, and a project is planned again and again.
+@lru_cache(maxsize=_KNOWN_TEXTS)
+def _mentions(text: str) -> tuple[_Mention, ...]:
+    """Return the mentions of stored relations in a text, in their order."""
+    mentions = []
+    for table in _stored_tables(text):
+        relation = f"{table.db}.{table.name}".lower() if table.db else table.name.lower()
+        if table.catalog and table.catalog.lower() != "spark_catalog":
+            relation = f"{table.catalog.lower()}.{relation}"
+        start, end = _span(text, table)
+        rest = _behind_sample(text, end) if table.args.get("sample") else end
+        mentions.append(_Mention(relation, start, end, rest, "" if table.alias else table.name))
+    return tuple(mentions)
 
 
 def _stored_tables(text: str) -> list[exp.Table]:
@@ -184,5 +218,6 @@ def _behind_sample(text: str, start: int) -> int:
     return sample.end()
 
 
+@lru_cache(maxsize=_KNOWN_TEXTS)
 def _body(text: str) -> str:
     return statement(text) + "\n"

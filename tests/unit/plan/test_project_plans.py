@@ -11,6 +11,7 @@ from livemart.errors import PlanError
 from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import ProjectPlans, is_same_text, require_policies
 from livemart.plan.reasons import Reason
+from livemart.plan.sql import parse
 from livemart.project.graph import Column, Model, Policy, Project, SourceTable
 from livemart.project.session_spec import PLAIN, SessionSpec
 from tests.models import make_model
@@ -264,10 +265,48 @@ def test_a_project_that_is_planned_again_keeps_the_plans_of_what_has_not_changed
     second = ProjectPlans(project(SEED, READER, later), before=before).models
     wider = ProjectPlans(project(by_shop, READER), before=before).models
 
-    assert second[READER.unique_id].flat is first[READER.unique_id].flat
-    assert wider[READER.unique_id].flat is not first[READER.unique_id].flat
+    assert second[READER.unique_id].strategy is first[READER.unique_id].strategy
+    assert wider[READER.unique_id].strategy is not first[READER.unique_id].strategy
     assert second[later.unique_id].stamps == {"run": "'later'"}
     assert second[later.unique_id].fingerprint == first[later.unique_id].fingerprint
+
+
+def test_a_project_that_is_planned_again_reads_only_the_sql_that_is_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    view = make_model(
+        "model.m.seen",
+        materialized="view",
+        compiled_code="select city as seen_again from m.shops",
+        depends_on=(SEED.unique_id,),
+    )
+    readers = [
+        make_model(
+            f"model.m.reader_{number}",
+            compiled_code=f"select seen_again, count(*) as n{number} from m.seen group by 1",
+            depends_on=(view.unique_id,),
+        )
+        for number in range(4)
+    ]
+    before = ProjectPlans(project(SEED, view, *readers))
+    read: list[str] = []
+    tokens = parse._tokens
+
+    def reading(text: str) -> object:
+        read.append(text)
+        return tokens(text)
+
+    monkeypatch.setattr(parse, "_tokens", reading)
+    ProjectPlans(project(SEED, view, *readers), before=before)
+    # A seed has no SQL.
+    assert set(read) <= {"\n"}
+
+    other = replace(readers[1], compiled_code="select upper(seen_again) as pivot from m.seen")
+    after = ProjectPlans(project(SEED, view, readers[0], other, *readers[2:]), before=before)
+    assert any("pivot" in text for text in read)
+    assert all("pivot" in text for text in read if text != "\n")
+    assert after.models[other.unique_id].names == ("pivot",)
+    assert after.models[readers[0].unique_id] == before.models[readers[0].unique_id]
 
 
 @pytest.mark.parametrize(
