@@ -42,8 +42,8 @@ test-repeat: env ## The gate, or SUITE=unit, serve, ..., N=5 times; goes on wher
 test-unit: env-unit ## Tests without a JVM
 	$(PYTEST) tests/unit -n 2 -q
 
-test-serve: env-unit ## Serving store, API and push, without a JVM, on SQLite and PostgreSQL
-	$(PYTEST) tests/serve tests/store tests/publish -n 3 -q
+test-serve: env-unit ## Serving store, API and push, and attacks on them, without a JVM, on SQLite and PostgreSQL
+	$(PYTEST) tests/serve tests/attacks tests/store tests/publish -n 3 -q
 
 test-e2e: env-unit ## The owner's page in Chromium; pictures of every state in artifacts/e2e
 	$(PYTEST) tests/e2e -n 2 -q

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -69,6 +70,17 @@ def _check_warehouse(path: Path) -> Path:
             f"take a folder without {sign[0]!r} in its path: deltalake reads that as another path"
         )
     return path
+
+
+def _check_networks(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        try:
+            ip_network(name)
+        except ValueError:
+            raise ValueError(
+                f"write addresses or networks, such as 10.0.0.5 or 10.0.0.0/24; found {name!r}"
+            ) from None
+    return names
 
 
 def _read_words(value: object) -> object:
@@ -183,6 +195,8 @@ class Settings(BaseSettings):
         "https://livemart.example/errors#"
     )
     http_ingest: bool = False
+    trusted_proxies: Annotated[Words, AfterValidator(_check_networks)] = ("127.0.0.1", "::1")
+    address_connections: Annotated[int, Field(ge=1)] = 1_000
     session_hours: Annotated[int, Field(ge=1, le=24 * 365)] = 12
     log_format: Literal["text", "json"] = "text"
     debug: bool = False

@@ -29,7 +29,18 @@ _LEFT_OUT = {"gate": {"extended", "nightly"}, "all": {"nightly"}, "nightly": set
 if TIER not in _LEFT_OUT:
     raise pytest.UsageError(f"LIVEMART_TESTS: found {TIER}; use one of {', '.join(_LEFT_OUT)}")
 _KINDS = frozenset(
-    {"unit", "serve", "store", "publish", "e2e", "integration", "equivalence", "faults", "dbt"}
+    {
+        "unit",
+        "serve",
+        "attacks",
+        "store",
+        "publish",
+        "e2e",
+        "integration",
+        "equivalence",
+        "faults",
+        "dbt",
+    }
 )
 
 # By day the same examples each time, at night new ones; a failing one prints how to repeat it.

@@ -12,15 +12,19 @@ from time import perf_counter
 import structlog
 from sse_starlette.sse import SendTimeoutError
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from livemart.serve.auth.callers import renewed_session
+from livemart.serve.connections.protocol import ON_RESERVE
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.problems import ProblemError, problem_of
+from livemart.serve.http.rare_log import RareLog
 
 # No path but those of `larger` takes more than a form with a token.
 _MOST_BYTES = 64 * 1024
+# Answered on the reserve of connections, too.
+_HEALTH = ("/healthz", "/readyz")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -46,6 +50,7 @@ class Envelope:
         self._measurements = measurements
         # Bytes that may be sent to the paths that begin so.
         self._larger = larger or {}
+        self._log = RareLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -65,6 +70,8 @@ class Envelope:
                     headers[name] = value
                 for name, value in _UNLESS_GIVEN.items():
                     headers.setdefault(name, value)
+                if scope["state"].get(ON_RESERVE):
+                    headers["Connection"] = "close"
                 if cookie := renewed_session(scope):
                     headers.append("Set-Cookie", cookie)
             await send(message)
@@ -84,11 +91,16 @@ class Envelope:
             return message
 
         try:
+            if scope["state"].get(ON_RESERVE) and scope["path"] not in _HEALTH:
+                raise ProblemError("TOO_MANY_CONNECTIONS", "close some, or try again later")
             if _announced(scope) > most:
                 raise _too_large(most)
             await self._app(scope, receive_limited, send_wrapped)
         except SendTimeoutError:
-            structlog.get_logger().info("slow_client_closed", path=scope["path"])
+            self._log.tell("slow_client_closed", level="info", path=scope["path"])
+        except ClientDisconnect:
+            # It left, or was too slow, before its body was whole: no one waits for an answer.
+            pass
         except ProblemError as problem:
             if status:
                 raise

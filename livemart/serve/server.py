@@ -6,6 +6,7 @@ Used by the commands `serve` and `up`, and by the demo: the main thread goes on 
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import resource
 import socket
@@ -13,6 +14,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from ipaddress import ip_network
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -21,6 +25,10 @@ from livemart.errors import ConfigError, StateError
 from livemart.serve.app import create_app
 from livemart.serve.auth.this_machine import is_loopback_name
 from livemart.serve.auth.tokens import TokenStore
+from livemart.serve.connections.kept import ConnectionLimits, Connections
+from livemart.serve.connections.protocol import TimedProtocol
+from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.rare_log import RareLog, redirected
 from livemart.serve.ingest.intake import open_intake
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.streams import MOST_STREAMS
@@ -32,9 +40,15 @@ _PATIENCE_S = 5
 # That the server closes its sockets is waited for whatever keeps the machine busy.
 _CLOSED_WITHIN_S = 60
 _BACKLOG = 4_096
+# asyncio takes as many in before it goes on with what it has; and where no file can be opened any
+# more, it tries as often, with a line in the log for each.
+_ACCEPTED_AT_ONCE = 64
+# In ticks of uvicorn, of 0.1 s.
+_DEADLINES_EVERY = 5
 _SWITCH_S = 0.0002
 # As many as there may be streams, and what else a process holds open.
 _OPEN_FILES = MOST_STREAMS + 1_000
+_NO_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _THRESHOLDS = (20_000, 20, 50)
 
 
@@ -44,9 +58,30 @@ class _Server(uvicorn.Server):
     `is_closed` is set once it neither listens nor talks any more.
     """
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
         self.is_closed = threading.Event()
+        self._connections = connections
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._handle)
+        await super().startup(sockets)
+        for listener in sockets or ():
+            # asyncio has made the backlog as short as what it takes in at once.
+            listener.listen(_BACKLOG)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _DEADLINES_EVERY == 0:
+            self._connections.expire(asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
+
+    def _handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in _NO_FILES and "socket" in context:
+            # asyncio tries again in a second.
+            self._connections.make_room()
+        else:
+            loop.default_exception_handler(context)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.app.state.parts[Hub].close()  # type: ignore[union-attr]
@@ -102,10 +137,17 @@ def require_tokens(settings: Settings, tokens: TokenStore) -> None:
 
 @contextmanager
 def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) -> Iterator[None]:
+    log, parts = RareLog(), app.state.parts
+    connections = Connections(_limits(parts[Settings]), parts[Measurements], log)
+    protocol = partial(
+        TimedProtocol,
+        connections=connections,
+        error_base_url=parts[Settings].error_base_url,
+    )
     server = _Server(
         uvicorn.Config(
             app,
-            http="h11",
+            http=protocol,  # type: ignore[arg-type]
             ws="none",
             loop="asyncio",
             lifespan="on",
@@ -113,16 +155,18 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
             log_config=None,
             access_log=False,
             server_header=False,
-            backlog=_BACKLOG,
+            backlog=_ACCEPTED_AT_ONCE,
+            forwarded_allow_ips=list(parts[Settings].trusted_proxies),
             timeout_graceful_shutdown=_PATIENCE_S,
-        )
+        ),
+        connections,
     )
-    _raise_open_files()
     is_running = True
 
     def run() -> None:
         try:
-            asyncio.run(server.serve(sockets=[listener]))
+            with redirected(log, "uvicorn.error", "asyncio"):
+                asyncio.run(server.serve(sockets=[listener]))
         finally:
             server.is_closed.set()
             if is_running:
@@ -158,12 +202,22 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
             )
 
 
-def _raise_open_files() -> None:
-    """Each stream is an open file, and the usual limit of 1,024 is a matter of habit alone."""
+def _limits(settings: Settings) -> ConnectionLimits:
+    proxies = tuple(ip_network(name) for name in settings.trusted_proxies)
+    return ConnectionLimits.within(_raise_open_files(), settings.address_connections, proxies)
+
+
+def _raise_open_files() -> int:
+    """Return how many files may be open, which is raised to what is needed, where it can be.
+
+    Each connection is one, and the usual limit of 1,024 is a matter of habit alone.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < limit:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        return limit
+    return _OPEN_FILES if soft == resource.RLIM_INFINITY else min(soft, _OPEN_FILES)
 
 
 @contextmanager

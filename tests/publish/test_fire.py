@@ -23,7 +23,7 @@ from tests.conftest import IS_NIGHTLY
 from tests.publish.fire_publisher import RESTAURANTS, balances, publish
 from tests.serve.apps import bearer, make_settings
 from tests.serve.live.events import Event, open_stream
-from tests.serve.test_server import serving
+from tests.serve.processes import serving
 
 READERS, CLIENTS, SNAPSHOTS = (200, 500, 50) if IS_NIGHTLY else (40, 100, 24)
 # So far may the writer be ahead of the slowest client.

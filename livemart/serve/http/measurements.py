@@ -43,6 +43,13 @@ class Measurements:
         )
         gauge = partial(Gauge, registry=self._registry)
         self.streams = gauge("livemart_streams", "Open streams.")
+        self.connections = gauge("livemart_connections", "Open connections.")
+        self._ended = Counter(
+            "livemart_connections_ended",
+            "Connections that the server ended or refused, for being slow or too many.",
+            ["reason"],
+            registry=self._registry,
+        )
         self.snapshot_id = gauge("livemart_snapshot_id", "Newest published snapshot.")
         self.staleness = gauge(
             "livemart_staleness_seconds", "Time since a pass said which snapshot is the newest."
@@ -108,6 +115,10 @@ class Measurements:
     def sent(self, route: str, events: int = 1) -> None:
         """Count events of a stream."""
         self._events.labels(route).inc(events)
+
+    def ended(self, reason: str) -> None:
+        """Count a connection that the server did not want any more."""
+        self._ended.labels(reason).inc()
 
     def render(self) -> bytes:
         """Return the text that Prometheus reads."""

@@ -37,11 +37,13 @@ _KINDS: Kinds = {
     "MODEL_UNKNOWN": (404, "Unknown model"),
     "METHOD_REFUSED": (405, "This method is not offered here"),
     "FORM_NOT_OFFERED": (406, "No form that was asked for is offered"),
+    "REQUEST_TIMEOUT": (408, "The request did not come in time"),
     "REQUEST_TOO_LARGE": (413, "The request is too large"),
     "REQUEST_REFUSED": (400, "The request cannot be read"),
     "PARAMETER_WRONG": (422, "A parameter is wrong"),
     "MODEL_TOO_LARGE": (422, "The model is too large to be sent whole"),
     "TOO_MANY_ATTEMPTS": (429, "Too many wrong tokens"),
+    "TOO_MANY_CONNECTIONS": (503, "Too many connections are open"),
     "TOO_MANY_STREAMS": (503, "Too many streams are open"),
     "NOTHING_PUBLISHED": (503, "Nothing is published yet"),
     "STORE_UNREACHABLE": (503, "The serving store does not answer"),
@@ -78,14 +80,7 @@ class ProblemError(Exception):
 
     def body(self, request: Request) -> dict[str, Any]:
         """Return the problem as JSON values; `type` begins with the setting `error_base_url`."""
-        return {
-            "type": f"{part_of(request, Settings).error_base_url}{self.code}",
-            "title": self.title,
-            "status": self.status,
-            "code": self.code,
-            "detail": self.detail,
-            "instance": shown_path(request.url.path),
-        }
+        return self._body(part_of(request, Settings).error_base_url, shown_path(request.url.path))
 
     def response(self, request: Request) -> Response:
         """Return the answer to `request`."""
@@ -95,6 +90,35 @@ class ProblemError(Exception):
             {"Cache-Control": "no-store", **self.headers},
             MEDIA_TYPE,
         )
+
+    def message(self, error_base_url: str, path: str) -> bytes:
+        """Return a whole answer, after which the connection ends: for who sent no whole request.
+
+        Args:
+            error_base_url: what `type` begins with.
+            path: what was asked for; empty if that is not known.
+        """
+        body = json.dumps(self._body(error_base_url, path)).encode()
+        headers = {
+            "Content-Type": MEDIA_TYPE,
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+            **self.headers,
+            "Connection": "close",
+        }
+        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+
+    def _body(self, error_base_url: str, path: str) -> dict[str, Any]:
+        return {
+            "type": f"{error_base_url}{self.code}",
+            "title": self.title,
+            "status": self.status,
+            "code": self.code,
+            "detail": self.detail,
+            "instance": path,
+        }
 
 
 def problem_of(error: Exception) -> ProblemError:

@@ -62,11 +62,12 @@ _PROBLEMS = {
     403: "Without tokens only this machine may ask.",
     404: "Unknown, or not yours to see.",
     406: "No form that was asked for is offered.",
+    408: "The request did not come in time.",
     413: "The request is too large.",
     422: "A parameter is wrong.",
     429: "Too many wrong tokens.",
-    503: "Nothing is published yet, the store does not answer, the newest snapshot is old, or the "
-    "server is ending.",
+    503: "Nothing is published yet, the store does not answer, the newest snapshot is old, too "
+    "much is open, or the server is ending.",
 }
 
 

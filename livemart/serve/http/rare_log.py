@@ -1,0 +1,87 @@
+"""Logs the first event of a kind at once, and those that follow as a count, once a minute.
+
+Used where a client decides how often something happens: it must not fill a disk with lines.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+import structlog
+
+_EVERY_S = 60.0
+# Kinds that are remembered: names of our own, and templates of messages of libraries.
+_MOST_KINDS = 1_000
+
+
+class RareLog:
+    """Log events by kind, each kind once a minute. For one thread.
+
+    Args:
+        clock: seconds that only ever rise.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._told_at: dict[str, float] = {}
+        self._untold: Counter[str] = Counter()
+
+    def tell(self, event: str, kind: str = "", *, level: str = "warning", **keys: Any) -> None:
+        """Log an event, unless one of its kind was logged within the last minute.
+
+        `more`: how many of the kind were not logged since the last one that was.
+        """
+        name = f"{event} {kind}"
+        now, told_at = self._clock(), self._told_at.get(name)
+        if told_at is not None and now - told_at < _EVERY_S:
+            self._untold[name] += 1
+            return
+        if len(self._told_at) >= _MOST_KINDS:
+            self._told_at.clear()
+            self._untold.clear()
+        self._told_at[name] = now
+        more = {"more": count} if (count := self._untold.pop(name, 0)) else {}
+        getattr(structlog.get_logger(), level)(event, **keys, **more)
+
+
+class _ToRareLog(logging.Handler):
+    """Hands records of the standard library's logging over; the template of a message is its kind.
+
+    A record with an exception has its traceback.
+    """
+
+    def __init__(self, log: RareLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        keys: dict[str, Any] = {"exc_info": record.exc_info} if record.exc_info else {}
+        self._log.tell(
+            "server_warning",
+            str(record.msg).partition("\n")[0],
+            logger=record.name,
+            message=record.getMessage().partition("\n")[0],
+            **keys,
+        )
+
+
+@contextmanager
+def redirected(log: RareLog, *loggers: str) -> Iterator[None]:
+    """Log what libraries log by `logging` as events of the project until the block ends."""
+    handler = _ToRareLog(log)
+    redirected_loggers = [logging.getLogger(name) for name in loggers]
+    before = [logger.propagate for logger in redirected_loggers]
+    for logger in redirected_loggers:
+        logger.addHandler(handler)
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, propagates in zip(redirected_loggers, before, strict=True):
+            logger.removeHandler(handler)
+            logger.propagate = propagates
