@@ -112,6 +112,7 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
     from livemart.cli.interrupts import Interrupted, Interrupts
     from livemart.observe.logs import configure_logs
     from livemart.observe.progress import open_watcher
+    from livemart.observe.run_notes import RunNotes
     from livemart.run.pipeline import Pipeline
     from livemart.run.runtime import open_runtime
     from livemart.run.stream import Stream
@@ -134,13 +135,20 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
             now=lambda: datetime.now(UTC),
         )
         interrupts = Interrupts(settings.stop_timeout, tour.enough.set)
+        notes = RunNotes(settings, "demo")
+        hearing = notes.hears(tour)
         if not once:
             # From the first snapshot on, the page shows what the terminal tells.
             click.echo(stack.enter_context(open_server(settings, tour.enough.set)))
         try:
-            with interrupts, open_runtime(settings, tour, has_guests=not once) as runtime:
+            with (
+                interrupts,
+                open_runtime(settings, hearing, has_guests=not once) as runtime,
+                notes.until_end(interrupts.stop.is_set),
+            ):
                 interrupts.install(patient=True)
-                pipeline = Pipeline(runtime, tour, stop=tour.enough, abandon=interrupts.abandon)
+                notes.knows(runtime.project)
+                pipeline = Pipeline(runtime, hearing, stop=tour.enough, abandon=interrupts.abandon)
                 tour.is_building = True
                 pipeline.build()
                 tour.go_live()
@@ -194,7 +202,7 @@ def _empty(settings: Settings) -> None:
         for path in state.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name.startswith("serving.db"):
+            elif path.name.startswith(("serving.db", "last_run.")):
                 path.unlink()
 
 

@@ -74,7 +74,11 @@ class SourceError(LivemartError):
 
 
 class RefreshError(LivemartError):
-    """A model could not be refreshed."""
+    """A model could not be refreshed. `models`: unique ids of those that are meant, if known."""
+
+    def __init__(self, code: str, message: str, *, hint: str, models: Iterable[str] = ()) -> None:
+        super().__init__(code, message, hint=hint)
+        self.models = tuple(models)
 
 
 class PublishError(LivemartError):

@@ -105,12 +105,14 @@ def refresh(**flags: Any) -> None:
     are set aside: they stay as they were, until a pass without them.
     """
     with reported_errors(flags) as settings:
+        from livemart.observe.run_notes import RunNotes
         from livemart.run.idle import has_nothing_to_do
 
         with interruptible(settings.stop_timeout):
             if has_nothing_to_do(settings):
-                _tell_unread(settings)
-                finish_idle()
+                with RunNotes(settings, "refresh").until_end():
+                    _tell_unread(settings)
+                    finish_idle()
     with _run(flags, is_short=True, leaves_out=True) as (runtime, pipeline):
         done = pipeline.refresh()
         _tell_unread(runtime.settings)
@@ -427,34 +429,36 @@ def _run(
         from livemart.cli.goodbye import Goodbye
         from livemart.observe.logs import configure_logs
         from livemart.observe.progress import open_watcher
-        from livemart.run.runtime import check_project, open_runtime
+        from livemart.observe.run_notes import RunNotes
+        from livemart.run.runtime import open_runtime
 
         configure_logs(settings.log_format, debug=settings.debug)
-        if serves:
-            # The server makes its store in the warehouse: not for a project that is not there.
-            check_project(settings)
-
+        notes = RunNotes(settings, click.get_current_context().info_name or "run")
         goodbye = Goodbye(settings.stop_timeout, _say)
         with (
+            notes.until_end(),
             interruptible(settings.stop_timeout, goodbye.begin) as interrupts,
             _serving(settings, interrupts) if serves else nullcontext(),
-            open_watcher(settings.log_format) as watcher,
+            open_watcher(settings.log_format) as shown,
             open_runtime(
                 settings,
-                goodbye.hears(watcher),
+                watcher := notes.hears(goodbye.hears(shown)),
                 has_guests=has_guests,
                 is_short=is_short,
                 builds=builds,
                 meanwhile=partial(import_module, "livemart.run.pipeline"),
             ) as runtime,
+            # Here the run still holds the warehouse.
+            notes.until_end(interrupts.stop.is_set),
         ):
             from livemart.run.pipeline import Pipeline
 
             interrupts.install(patient=True)
             goodbye.waits = True
+            notes.knows(runtime.project)
             pipeline = Pipeline(
                 runtime,
-                goodbye.hears(watcher),
+                watcher,
                 stop=interrupts.stop,
                 abandon=interrupts.abandon,
                 leaves_out=leaves_out,
@@ -468,8 +472,11 @@ def _run(
 @contextmanager
 def _serving(settings: Settings, interrupts: Interrupts) -> Iterator[None]:
     """Serve while the pipeline runs; a server that ends by itself ends the pipeline, too."""
+    from livemart.run.runtime import check_project
     from livemart.serve.server import open_server
 
+    # The server makes its store in the warehouse: not for a project that is not there.
+    check_project(settings)
     with open_server(settings, interrupts.stop.set) as greeting:
         click.echo(greeting, err=True)
         yield

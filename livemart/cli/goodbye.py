@@ -10,13 +10,11 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from livemart.cli.interrupts import SignalEvent
 from livemart.intervals import format_interval
-
-# Whatever a run tells of its course.
-Told = TypeVar("Told")
+from livemart.observe.listening import Told, listening
 
 _EVERY_S = 10.0
 _LOOK_S = 1.0
@@ -59,7 +57,7 @@ class Goodbye:
             # Not by the handler: starting a thread takes locks.
             self._thread = threading.Thread(target=self._go_on, name="goodbye", daemon=True)
             self._thread.start()
-        return cast(Told, _Listener(watcher, self._heard))
+        return listening(watcher, self._heard)
 
     def begin(self) -> None:
         """Say what is finished first; called by the first signal."""
@@ -122,22 +120,3 @@ class Goodbye:
                     self._nodes[unique_id] = None
                 else:
                     self._nodes.pop(unique_id, None)
-
-
-class _Listener:
-    """Passes every call on, and tells of it."""
-
-    def __init__(self, watcher: object, heard: Callable[[str, tuple[Any, ...]], None]) -> None:
-        self._watcher = watcher
-        self._heard = heard
-
-    def __getattr__(self, name: str) -> Any:
-        member = getattr(self._watcher, name)
-        if not callable(member):
-            return member
-
-        def tell(*arguments: Any, **named: Any) -> Any:
-            self._heard(name, arguments)
-            return member(*arguments, **named)
-
-        return tell

@@ -16,6 +16,7 @@ from pathlib import Path
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
 from livemart.inspect.orphans import Orphan, find_orphans
+from livemart.inspect.run_lines import describe_run
 from livemart.inspect.store_standing import StoreStanding, look_at_store
 from livemart.inspect.terminal_text import aligned, counted
 from livemart.intervals import format_interval
@@ -26,6 +27,7 @@ from livemart.refresh.clock import skipped_panes
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift, DriftKind, by_kind, describe_drift, merge_drift
 from livemart.state.last_pass import last_pass_at
+from livemart.state.last_run import LastRun, read_last_run
 from livemart.state.refusals import ProjectRefusal, read_refusal
 from livemart.state.snapshots import RELEASE, Snapshot, SnapshotLog
 
@@ -104,7 +106,8 @@ class WarehouseStatus:
     `store` is None if nothing is served; `refused_edit` is why the project runs as it was;
     `orphans` are tables of renamed and deleted models; `drift`: how the records of the listed
     snapshots differ from the declared columns, and the columns that nobody declares, by relation;
-    `unread` are delivered files that no source reads.
+    `unread` are delivered files that no source reads; `last_run`: how the newest run goes, None if
+    nobody knows.
     """
 
     at: datetime
@@ -122,6 +125,7 @@ class WarehouseStatus:
     orphans: tuple[Orphan, ...] = ()
     drift: Mapping[str, Drift] = field(default_factory=dict)
     unread: tuple[UnreadFiles, ...] = ()
+    last_run: LastRun | None = None
 
 
 def read_status(
@@ -181,16 +185,20 @@ def read_status(
         orphans=find_orphans(warehouse, log),
         drift=_drift(rows),
         unread=() if landing is None else unread_files(warehouse_root, landing),
+        last_run=read_last_run(warehouse_root),
     )
 
 
 def render_status(status: WarehouseStatus) -> str:
     """Return the status as lines for a terminal."""
+    run_lines = describe_run(status.last_run, status.at)
+    state_lines = [*run_lines, *_store_lines(status), *_away_lines(status)]
+    state_lines += map(str, status.unread)
     if not status.snapshots:
-        state_lines = [*_store_lines(status), *_away_lines(status), *map(str, status.unread)]
-        return "\n".join(["no snapshot yet", *state_lines, "  next: run `build`"])
-    lines = [_age_line(status), *_store_lines(status), *_away_lines(status)]
-    lines += map(str, status.unread)
+        is_running = status.last_run is not None and status.last_run.ending is None
+        next_step = () if is_running else ("  next: run `build`",)
+        return "\n".join(["no snapshot yet", *state_lines, *next_step])
+    lines = [_age_line(status), *state_lines]
     if (edit := status.refused_edit) is not None:
         lines.append(f"edit of {edit.at} refused, the project as it was runs on: {edit.message}")
     lines += [f"held by {name}" for name in status.held_by]

@@ -64,6 +64,7 @@ def build_models(
             "\n".join(failures.values()),
             hint="mend the model and run the command again; readers keep the last published "
             "snapshot",
+            models=failures,
         )
     runtime.plans.renew()
     states: dict[str, ModelState] = {}

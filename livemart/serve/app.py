@@ -34,6 +34,7 @@ from livemart.serve.letters.letter_desk import LetterDesk
 from livemart.serve.letters.pull import letters_router
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.readings import Readings
+from livemart.serve.live.run_watch import RunWatch
 from livemart.serve.models.pull import models_router
 from livemart.serve.models.stream import model_stream_router
 from livemart.serve.owner.answers import Answers
@@ -107,7 +108,8 @@ def create_app(
     )
     lags = WatchedLags(lambda: source_lags(settings.warehouse, settings.landing))
     desk = LetterDesk(settings.warehouse)
-    parts = (settings, reader, guard, hub, readings, answers, measurements, lags, desk)
+    runs = RunWatch(settings.warehouse, reader)
+    parts = (settings, reader, guard, hub, readings, answers, measurements, lags, desk, runs)
     app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
     install_problems(app)
     app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)

@@ -22,6 +22,7 @@ from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import Ready, answer_shapes
 from livemart.serve.live.hub import Hub
+from livemart.serve.live.run_watch import RunWatch
 from livemart.settings import Settings
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -80,6 +81,7 @@ async def measurements_text(request: Request) -> Response:
     measurements = part_of(request, Measurements)
     now = part_of(request, Guard).now()
     _measure(measurements, part_of(request, Hub), now)
+    measurements.of_runs.run = await run_in_threadpool(part_of(request, RunWatch).newest)
     lags = await run_in_threadpool(part_of(request, WatchedLags).lags)
     measurements.show_waiting(
         {

@@ -33,7 +33,7 @@ class ModelFailedError(RefreshError):
     is_retriable = False
 
     def __init__(self, model: Model, message: str, hint: str = _HINT) -> None:
-        super().__init__("MODEL_FAILED", message, hint=hint)
+        super().__init__("MODEL_FAILED", message, hint=hint, models=[model.unique_id])
         self.unique_id = model.unique_id
 
 

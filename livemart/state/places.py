@@ -15,6 +15,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     lock, holder.json             who writes the warehouse
     failures.json                 how often models have failed in a row
     last_pass.json                what the newest pass looked at, if it left nothing to do
+    last_run.json                 how the newest run goes, and what all runs have done
     compiled_project              the project as it was compiled and planned last
     upkeep.json                   when old files were last removed, tables looked into
     run.json                      when the newest micro-batch began, if SQL says so
@@ -41,6 +42,7 @@ class StateFolder:
         self.files = self.path / "files"
         self.run = self.path / "run.json"
         self.last_pass = self.path / "last_pass.json"
+        self.last_run = self.path / "last_run.json"
         self.compiled_project = self.path / "compiled_project"
         self.upkeep = self.path / "upkeep.json"
         self.log_looks = self.path / "log_looks.json"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -23,6 +24,7 @@ from livemart.store.connections import (
 )
 from livemart.store.positions import mark_of
 from livemart.store.predicates import change_predicates, change_values
+from livemart.store.run_copy import read_run_copy
 from livemart.store.schema import CHANGES, PUBLISHED, SCHEMA_VERSION, STORE_IDENTITY
 from livemart.store.served import Change, ChangePage, Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
@@ -58,6 +60,10 @@ class StoreReader:
             if error.code == "STORE_EMPTY":
                 return None
             raise
+
+    def run_copy(self) -> Any | None:
+        """Return how the runner's newest run goes, as JSON values; None if that is not known."""
+        return read_run_copy(self._engine)
 
     @contextmanager
     def snapshot(self) -> Iterator[SnapshotView]:

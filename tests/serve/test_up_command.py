@@ -39,7 +39,7 @@ class Stream:
 @contextmanager
 def open_runtime(settings, watcher, **named):
     try:
-        yield SimpleNamespace(settings=settings)
+        yield SimpleNamespace(settings=settings, project=SimpleNamespace(models={}))
     finally:
         print("runtime closed", flush=True)
 

@@ -11,6 +11,8 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from livemart.serve.http.run_measurements import RunMeasurements
+
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 _OF_SOURCES = {
@@ -41,6 +43,8 @@ class Measurements:
         self._events = Counter(
             "livemart_events", "Events sent to push clients.", ["route"], registry=self._registry
         )
+        self.of_runs = RunMeasurements()
+        self._registry.register(self.of_runs)
         gauge = partial(Gauge, registry=self._registry)
         self.streams = gauge("livemart_streams", "Open streams.")
         self.connections = gauge("livemart_connections", "Open connections.")

@@ -33,6 +33,7 @@ from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError, problem_of
 from livemart.serve.letters.letter_desk import LetterDesk, read_place, utc_moment
 from livemart.serve.live.hub import Hub
+from livemart.serve.live.run_watch import RunWatch
 from livemart.serve.live.snapshot_json import times_of
 from livemart.serve.models.pull import may_read, unknown_model
 from livemart.serve.owner.bodies import restaurants_of
@@ -42,6 +43,7 @@ from livemart.serve.owner.pull import known_window, unknown_restaurant
 from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page.letters_view import LETTERS_PATH, build_letters
 from livemart.serve.page.models_view import build_model, build_rows
+from livemart.serve.page.run_words import failure_words
 from livemart.serve.page.text import DASH, age
 from livemart.serve.page.view import build_view
 from livemart.settings import Settings
@@ -143,7 +145,8 @@ def _restaurant_page(
 ) -> Response:
     """Answer with the page, or with the two bodies that it is made of for the page's own script.
 
-    Both bodies are read in one transaction: what the script pulls never mixes snapshots.
+    Both bodies are read in one transaction: what the script pulls never mixes snapshots. Beside
+    them is a sentence about a run that failed, empty if none did.
     """
     restaurant_id = read_id(restaurant_id)
     hours = WINDOWS[known_window(window)]
@@ -160,13 +163,16 @@ def _restaurant_page(
     trend = json.loads(bodies.get("trend", hours))
     # What its script asks for next must not be of the snapshot before.
     from_thread.run_sync(hub.note_newer, view.published)
+    failed = _failed(request, caller)
     if _wants_json(request):
-        return JSONResponse({"state": state, "trend": trend}, headers=_UNSTORED)
+        pulled = {"state": state, "trend": trend, "failed": failed}
+        return JSONResponse(pulled, headers=_UNSTORED)
     interval = part_of(request, Settings).every
     return _page(
         "page.html",
         headers=_UNSTORED,
         state=state,
+        failed=failed,
         view=build_view(state, trend, interval=interval),
         step_minutes=trend["step_minutes"],
         windows=[button for button in _BUTTONS if button[0] in bodies.facts.windows],
@@ -259,10 +265,17 @@ def _of_snapshot(request: Request, caller: Caller, view: SnapshotView) -> dict[s
         "published": view.published,
         "now": now,
         "age": age(passed),
+        "failed": _failed(request, caller),
         "is_stale": passed > 2 * every,
         "is_local": caller.is_local,
         "is_admin": caller.is_admin,
     }
+
+
+def _failed(request: Request, caller: Caller) -> str:
+    """Return what a page says of a run that failed; '' if none did."""
+    run, now = part_of(request, RunWatch).newest(), part_of(request, callers.Guard).now()
+    return failure_words(run, now, is_admin=caller.is_admin)
 
 
 def _sign_in_page(request: Request) -> Response:

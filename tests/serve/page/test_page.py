@@ -6,6 +6,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from http.cookies import SimpleCookie
@@ -18,7 +19,8 @@ from httpx2 import Response
 
 from livemart.serve.page import page as page_module
 from livemart.serve.page.text import DASH
-from tests.serve.apps import ADDRESS, Site, site
+from livemart.state.last_run import LastRun, RunFailure, keep_last_run
+from tests.serve.apps import ADDRESS, Site, make_settings, site
 from tests.store.stores import KEYS, NOON, RESTAURANTS, Order, fill_store, reference_tables
 
 HTML, JSON = "text/html,*/*;q=0.8", "application/json"
@@ -353,6 +355,38 @@ def test_before_the_first_snapshot_the_page_waits(tmp_path_factory: pytest.TempP
         assert answer.status_code == 503
         assert answer.headers["retry-after"]
         assert "NOTHING_PUBLISHED" in answer.text
+
+
+def test_a_failed_run_is_told_to_admins_with_its_model_and_to_owners_in_a_sentence(
+    tmp_path: Path,
+) -> None:
+    failure = RunFailure(NOON, "MODEL_FAILED", ("model.shop.totals",), "models/totals.sql: secret")
+    run = LastRun("refresh", 1, NOON, NOON, ended_at=NOON, ending="failed", failure=failure)
+    keep_last_run(make_settings(tmp_path).warehouse, run)
+    with site(tmp_path, page=True, now=lambda: NOON + timedelta(minutes=12)) as here:
+        fill_store(here.url, reference_tables())
+        here.until(lambda: here.shows(1))
+        owner, admin = here.bearer("r1"), here.bearer()
+        pages = [here.client.get("/r/r1", headers=headers).text for headers in (owner, admin)]
+        models = [
+            here.client.get(path, headers=admin).text
+            for path in ("/models", "/models/restaurant_order_metrics")
+        ]
+        pulled = here.client.get("/r/r1", headers={**owner, "Accept": JSON}).json()
+
+        # What a later run has done takes it away.
+        keep_last_run(make_settings(tmp_path).warehouse, replace(run, ending="ok", failure=None))
+        here.until(
+            lambda: not here.client.get("/r/r1", headers={**owner, "Accept": JSON}).json()["failed"]
+        )
+        later = here.client.get("/r/r1", headers=owner).text
+
+    assert pulled["failed"] == "The last run failed 12 min ago."
+    assert [f">{pulled['failed']}<" in page for page in (pages[0], later)] == [True, False]
+    assert "MODEL_FAILED" not in pages[0]
+    for page in (pages[1], *models):
+        assert "The last run failed 12 min ago: MODEL_FAILED in model.shop.totals." in page
+    assert all("secret" not in page for page in (*pages, *models))
 
 
 def test_who_saw_the_page_of_a_snapshot_is_told_nothing_of_the_one_before(tmp_path: Path) -> None:

@@ -7,15 +7,23 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 from livemart.cli import commands
 from livemart.cli.commands import cli
+from livemart.errors import RefreshError
 from livemart.inspect.comparison import Differences
 from livemart.inspect.verify import Comparison
+from livemart.run.runtime import Narrator
+from livemart.settings import Settings
+from livemart.state.lock import hold_warehouse
 
 COMMANDS = (
     "build",
@@ -124,6 +132,42 @@ def test_a_plan_that_no_build_would_accept_is_shown_and_refused(
     assert answer.exit_code == 1
     assert "totals  full" in answer.stdout
     assert "POLICY_NOT_MET: models/totals.sql:3: refresh: incremental" in answer.stderr
+
+
+def test_a_failed_refresh_is_told_by_status_with_model_code_and_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from livemart.run import runtime
+
+    @contextmanager
+    def open_runtime(settings: Settings, narrator: Narrator, **_: object) -> Iterator[object]:
+        with hold_warehouse(settings.warehouse):
+            narrator.step("starting Spark")
+            project = SimpleNamespace(models={})
+            yield SimpleNamespace(settings=settings, project=project)
+
+    def fail(pipeline: object) -> object:
+        hint = "mend the model"
+        raise RefreshError("MODEL_FAILED", "models/totals.sql: no", hint=hint, models=["model.m.t"])
+
+    monkeypatch.setattr(runtime, "open_runtime", open_runtime)
+    monkeypatch.setattr("livemart.run.pipeline.Pipeline.refresh", fail)
+    monkeypatch.setattr("livemart.run.pipeline.Pipeline.__post_init__", lambda pipeline: None)
+    before = datetime.now(UTC)
+
+    failed = CliRunner().invoke(cli, ["refresh"])
+    text = CliRunner().invoke(cli, ["status"])
+    values = json.loads(CliRunner().invoke(cli, ["status", "--output", "json"]).stdout)["last_run"]
+
+    assert failed.exit_code == 1
+    assert "last run: refresh failed 0s ago" in text.stdout
+    assert "why: MODEL_FAILED in model.m.t at 20" in text.stdout
+    assert (values["command"], values["ending"]) == ("refresh", "failed")
+    assert (values["failure"]["code"], values["failure"]["models"]) == (
+        "MODEL_FAILED",
+        ["model.m.t"],
+    )
+    assert before <= datetime.fromisoformat(values["failure"]["at"]) <= datetime.now(UTC)
 
 
 def test_wrong_settings_are_all_reported() -> None:

@@ -1,7 +1,7 @@
 // The connection: by push while a stream is open, by pull where it is not, and the age of what is shown.
 
 import { removeChart } from "./chart.js";
-import { byId, say, write } from "./dom.js";
+import { byId, say, toggle, write } from "./dom.js";
 import { get } from "./fetch.js";
 import { paint } from "./figures.js";
 import { addressOf, isShown, page, serverNow, shown, takeTimes } from "./shown.js";
@@ -136,8 +136,9 @@ export async function load(windowName) {
   try {
     // State and trend of one snapshot, from the address of the page itself.
     const path = `${addressOf("/r")}?window=${windowName}`;
-    const { state, trend } = await get(path, request.signal);
+    const { state, trend, failed } = await get(path, request.signal);
     paint(state);
+    toggle(byId("failed"), failed);
     tick();
     paintTrend(trend, state.late_corrections);
     clearProblem();

@@ -1,0 +1,50 @@
+"""Knows how the newest run goes, as the warehouse says it, or else the store.
+
+Used by `/metrics` and by the pages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from livemart.state.last_run import LastRun, read_last_run, run_from_json
+from livemart.store.reader import StoreReader
+
+
+class RunWatch:
+    """How the newest run goes, looked at again at most once in a while: many may ask.
+
+    Of a server that cannot see the warehouse the store has a copy. A copy of a run that goes on
+    does not say whether its process still lives.
+
+    Args:
+        warehouse: which may not be on this machine.
+        reader: the store.
+        seconds: between two looks.
+        clock: seconds that only rise.
+    """
+
+    def __init__(
+        self,
+        warehouse: Path,
+        reader: StoreReader,
+        seconds: float = 1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._warehouse = warehouse
+        self._reader = reader
+        self._seconds = seconds
+        self._clock = clock
+        self._seen: tuple[float, LastRun | None] | None = None
+
+    def newest(self) -> LastRun | None:
+        """Return how it went at the last look; None if nobody knows. It may wait for the store."""
+        now, seen = self._clock(), self._seen
+        if seen is None or now - seen[0] >= self._seconds:
+            run = read_last_run(self._warehouse)
+            if run is None and (copy := self._reader.run_copy()) is not None:
+                run = run_from_json(copy)
+            self._seen = seen = (now, run)
+        return seen[1]

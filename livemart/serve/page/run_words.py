@@ -1,0 +1,29 @@
+"""Writes how the newest run goes, for the pages.
+
+Only admins read code and models: their names are nothing to a tenant.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from livemart.serve.page.text import age
+from livemart.state.last_run import LastRun
+
+
+def failure_words(run: LastRun | None, now: datetime, *, is_admin: bool) -> str:
+    """Return a sentence about a failure after which nothing has succeeded; '' if there is none.
+
+    Args:
+        run: None if nobody knows of one.
+        now: wall clock, UTC.
+        is_admin: the reader may read everything.
+    """
+    if run is None or (failure := run.failure) is None:
+        return ""
+    words = f"The last run failed {age(now - failure.at)}"
+    if is_admin:
+        words += f": {failure.code}"
+        if failure.models:
+            words += f" in {', '.join(failure.models)}"
+    return f"{words}."

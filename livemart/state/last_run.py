@@ -1,0 +1,150 @@
+"""Keeps how the newest run of a warehouse goes: under way, ended, failed, killed.
+
+Used by the commands that write, and by whoever asks how they are: `status` and the server. A
+failure stays until a later run, or a micro-batch of it, has succeeded; sums go on from run to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from livemart.state.atomic_files import read_state_file, write_state_file
+from livemart.state.lock import who_holds
+from livemart.state.places import StateFolder
+
+# `incomplete`: it has run to its end, but the snapshot is held or lacks models.
+Ending = Literal["ok", "incomplete", "failed", "stopped", "killed"]
+
+# The code of a run whose process is gone without a word.
+KILLED = "KILLED"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailure:
+    """Why a run, or a micro-batch of it, has failed.
+
+    `models`: unique ids of those that failed, if it was one; `message`: where, and what was found.
+    """
+
+    at: datetime
+    code: str
+    models: tuple[str, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuildProgress:
+    """How many of the models of a build are made."""
+
+    done: int
+    models: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """Sums over all runs of a warehouse; `landed` rows and `dead_letters` by landed table.
+
+    `batches`: micro-batches that came to a snapshot, and their seconds; `failed_batches`: those
+    that failed, each attempt.
+    """
+
+    batches: int = 0
+    batch_seconds: float = 0.0
+    failed_batches: int = 0
+    landed: Mapping[str, int] = field(default_factory=dict)
+    dead_letters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TestStanding:
+    """How a data test that does not pass stands; `rows` that fail, None if nobody counted them."""
+
+    __test__ = False
+
+    status: str
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewestBatch:
+    """The newest micro-batch that came to a snapshot.
+
+    `tests` that do not pass, by unique id; `drift`: how many fields differ from what is declared,
+    by landed table.
+    """
+
+    snapshot_id: int
+    is_held: bool
+    took_s: float
+    tests: Mapping[str, TestStanding] = field(default_factory=dict)
+    drift: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The newest run; times are UTC.
+
+    `noted_at`: when this was written; `ending` is None while it goes on; `failure`: of this run,
+    or of an earlier one after which nothing has succeeded; `progress`: of a build under way.
+    """
+
+    command: str
+    pid: int
+    began_at: datetime
+    noted_at: datetime
+    ended_at: datetime | None = None
+    ending: Ending | None = None
+    failure: RunFailure | None = None
+    progress: BuildProgress | None = None
+    totals: RunTotals = field(default_factory=RunTotals)
+    newest: NewestBatch | None = None
+
+
+_FORM = TypeAdapter(LastRun)
+
+
+def keep_last_run(warehouse: Path, run: LastRun) -> None:
+    """Keep how a run goes, in the place of what was kept before."""
+    write_state_file(StateFolder(warehouse).last_run, run)
+
+
+def read_last_run(warehouse: Path) -> LastRun | None:
+    """Return how the newest run goes; None if none was kept, or nobody can read it.
+
+    One that has not ended and whose process does not hold the warehouse was killed.
+    """
+    with suppress(OSError):
+        run = read_state_file(StateFolder(warehouse).last_run, LastRun)
+        if run is None or run.ending is not None:
+            return run
+        holder = who_holds(warehouse)
+        if holder is not None and holder.pid == run.pid:
+            return run
+        # It may have ended between the two looks.
+        if (again := read_state_file(StateFolder(warehouse).last_run, LastRun)) != run:
+            return again
+        message = "the process ended without a word: it was killed, or its machine went down"
+        failure = RunFailure(run.noted_at, KILLED, (), message)
+        return replace(run, ending="killed", failure=failure, progress=None)
+    return None
+
+
+def run_to_json(run: LastRun) -> Any:
+    """Return a run as JSON values."""
+    return to_jsonable_python(run)
+
+
+def run_from_json(value: Any) -> LastRun | None:
+    """Return what `run_to_json` was given; None for values of another version."""
+    try:
+        return _FORM.validate_python(value)
+    except ValidationError:
+        return None

@@ -1,0 +1,45 @@
+"""Carries a copy of how the newest run goes, for a server that cannot see the warehouse.
+
+Used by the runner's notes and by the server. It is one row in a table of its own, so that it is
+there before anything is published; the store can be made anew without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+
+from livemart.store.column_types import Json
+from livemart.store.connections import is_made, reached
+
+_COPY = sa.Table(
+    "livemart_last_run",
+    sa.MetaData(),
+    sa.Column("content", Json, nullable=False),
+)
+
+
+def write_run_copy(engine: Engine, content: Any) -> None:
+    """Put JSON values in the place of what was there.
+
+    Raises:
+        PublishError: STORE_UNREACHABLE.
+    """
+    with reached(engine), engine.begin() as connection:
+        _COPY.create(connection, checkfirst=True)
+        connection.execute(sa.delete(_COPY))
+        connection.execute(sa.insert(_COPY).values(content=content))
+
+
+def read_run_copy(engine: Engine) -> Any | None:
+    """Return what was put there; None if nothing was, or the store cannot be read."""
+    if not is_made(engine):
+        return None
+    try:
+        with engine.begin() as connection:
+            row = connection.execute(sa.select(_COPY.c.content)).first()
+    except (sa.exc.DBAPIError, sa.exc.TimeoutError):
+        return None
+    return None if row is None else row.content

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from livemart.serve.page.run_words import failure_words
+from livemart.state.last_run import LastRun, RunFailure
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(minutes=12)
+FAILED = LastRun(
+    *("refresh", 4711, NOON, NOON),
+    ending="failed",
+    failure=RunFailure(NOON, "MODEL_FAILED", ("model.shop.totals", "model.shop.days"), "secret"),
+)
+
+
+def test_only_admins_read_code_and_models() -> None:
+    owners = failure_words(FAILED, LATER, is_admin=False)
+    admins = failure_words(FAILED, LATER, is_admin=True)
+
+    assert owners == "The last run failed 12 min ago."
+    assert admins == (
+        "The last run failed 12 min ago: MODEL_FAILED in model.shop.totals, model.shop.days."
+    )
+
+
+def test_without_a_failure_nothing_is_said() -> None:
+    done = replace(FAILED, ending="ok", failure=None)
+
+    assert [failure_words(run, LATER, is_admin=True) for run in (None, done)] == ["", ""]
