@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from livemart.check.failing_rows import MOST_ROWS, failing_row
 from livemart.check.proofs import MovedTest, Prover, RowTest
 from livemart.check.versions import CheckedVersions
 from livemart.delta.warehouse import Warehouse
@@ -28,6 +29,7 @@ from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
 from livemart.project.session_spec import SessionSpec
 from livemart.project.sessions import session_of
+from livemart.project.test_places import place_of_test
 from livemart.spark.arrow_views import ArrowViews
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 CheckStatus = Literal["pass", "warn", "fail", "error", "waits"]
 
 _TESTS_A_STATEMENT = 20
+# Rows are read again for each, and a stream that is held does so with each batch.
+_MOST_SHOWN = 5
 _WAITS = "a model that it reads is set aside"
 
 
@@ -43,7 +47,8 @@ _WAITS = "a model that it reads is set aside"
 class TestResult:
     """What became of a test. `how`: it was not run, proven on the change set, or run in full.
 
-    `took_ms` is its share of the statement that it was run in with others.
+    `took_ms` is its share of the statement that it was run in with others. Of one that holds the
+    snapshot back: `place`, file and line; `rows`, some of those that fail, each as one line.
     """
 
     __test__ = False
@@ -53,6 +58,8 @@ class TestResult:
     how: Literal["unchanged", "changes", "full"]
     message: str = ""
     took_ms: int = 0
+    place: str = ""
+    rows: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -85,16 +92,23 @@ def run_checks(
             run: it says nothing about either.
         report: is told of each test as it ends.
     """
+    tests = prover.project.tests
     results: dict[str, TestResult] = {}
 
-    def end(unique_id: str, result: TestResult) -> None:
+    def end(unique_id: str, result: TestResult, readers: _Readers | None = None) -> None:
+        if result.holds:
+            test = tests[unique_id]
+            result = replace(result, place=place_of_test(prover.project, test))
+            shown = sum(bool(other.rows) for other in results.values())
+            if readers is not None and result.status == "fail" and shown < _MOST_SHOWN:
+                rows = _failing_rows(test, readers, prover.flat(test))
+                result = replace(result, rows=rows)
         results[unique_id] = result
         report(unique_id, result)
 
     over_new_rows: list[tuple[DataTest, RowTest]] = []
     moved: list[MovedTest] = []
     in_full: list[DataTest] = []
-    tests = prover.project.tests
     aside = {prover.project.models[unique_id].relation for unique_id in waiting}
     for test in tests.values():
         flat, before = prover.flat(test), previous.get(test.unique_id)
@@ -135,7 +149,7 @@ def run_checks(
                 # One side of a test that moved: both are needed.
                 continue
             if unique_id not in by_new_rows:
-                end(unique_id, answer)
+                end(unique_id, answer, readers)
             elif answer.status == "pass":
                 end(unique_id, replace(answer, failures=0, how="changes"))
             else:
@@ -149,10 +163,11 @@ def run_checks(
             else:
                 result = _judge(change.test, failures, failures != 0, failures != 0)
                 took_ms = sum(answers[side.unique_id].took_ms for side, _, _ in change.sides())
-                end(change.test.unique_id, replace(result, how="changes", took_ms=took_ms))
+                result = replace(result, how="changes", took_ms=took_ms)
+                end(change.test.unique_id, result, readers)
         full = [(test, _statement(test, readers, prover.flat(test))) for test in again]
         for unique_id, answer in _ask_all(readers, full):
-            end(unique_id, answer)
+            end(unique_id, answer, readers)
     for unique_id, result in results.items():
         if result.how != "unchanged":
             prover.remember(tests[unique_id], result.failures, versions)
@@ -265,6 +280,28 @@ def _statement(
         f"coalesce({test.fail_calc}, 0) {test.error_if} as fails "
         f"from (\n{body}{limit}\n) dbt_internal_test"
     )
+
+
+def _failing_rows(test: DataTest, readers: _Readers, flat: Flat | None) -> tuple[str, ...]:
+    """Return some of the rows that fail a test, as it was run; none if they cannot be read."""
+    reader = readers.of(test.session)
+    body = reader.own_text(test) if flat is None else flat.render(reader.names({}))
+    most = MOST_ROWS if test.limit is None else min(test.limit, MOST_ROWS)
+    try:
+        table = reader.session().sql(f"select * from (\n{body}\n) failing limit {most}")
+        # As Spark writes them, in the zone of its session; columns may have one name.
+        numbered = table.toDF(*map(str, range(len(table.columns))))
+        texts = [
+            f"hex(`{number}`)" if kind == "binary" else f"cast(`{number}` as string)"
+            for number, kind in numbered.dtypes
+        ]
+        rows = numbered.selectExpr(*texts).collect()
+        return tuple(failing_row(table.columns, row) for row in rows)
+    except Exception as error:
+        # The test is judged already, and an example is not worth a batch.
+        if not is_own_fault(error):
+            raise
+        return ()
 
 
 class _Readers(ExitStack):

@@ -116,16 +116,22 @@ def finish_idle(checks: Mapping[str, TestResult] | None = None) -> NoReturn:
 def _name_holding(checks: Mapping[str, TestResult]) -> bool:
     """Name the tests that hold the snapshot and what releases it; False if none does."""
     holding = {unique_id: result for unique_id, result in checks.items() if result.holds}
+    if not holding:
+        return False
+    from livemart.state.snapshots import RELEASE, how_to_show_rows
+
     for unique_id, result in holding.items():
         details = result.message or (
             "failed before" if result.failures is None else f"{result.failures} rows"
         )
-        click.echo(f"held by {unique_id}: {details}", err=True)
-    if holding:
-        from livemart.state.snapshots import RELEASE
-
-        click.echo(RELEASE, err=True)
-    return bool(holding)
+        place = f" ({result.place})" if result.place else ""
+        click.echo(f"held by {unique_id}: {details}{place}", err=True)
+        for row in result.rows:
+            click.echo(f"  {row}", err=True)
+        if result.status == "fail":
+            click.echo(how_to_show_rows(unique_id), err=True)
+    click.echo(RELEASE, err=True)
+    return True
 
 
 def as_full_disk(error: BaseException, warehouse: Path) -> StateError | None:

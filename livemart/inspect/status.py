@@ -29,7 +29,7 @@ from livemart.state.drift import Drift, DriftKind, by_kind, describe_drift, merg
 from livemart.state.last_pass import last_pass_at
 from livemart.state.last_run import LastRun, read_last_run
 from livemart.state.refusals import ProjectRefusal, read_refusal
-from livemart.state.snapshots import RELEASE, Snapshot, SnapshotLog
+from livemart.state.snapshots import RELEASE, Snapshot, SnapshotLog, how_to_show_rows
 
 _COUNTS = ("produced", "landed", "superseded", "dead_letters")
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.
@@ -201,9 +201,7 @@ def render_status(status: WarehouseStatus) -> str:
     lines = [_age_line(status), *state_lines]
     if (edit := status.refused_edit) is not None:
         lines.append(f"edit of {edit.at} refused, the project as it was runs on: {edit.message}")
-    lines += [f"held by {name}" for name in status.held_by]
-    if status.held_by:
-        lines.append(RELEASE)
+    lines += _held_lines(status)
     lines += [f"warned by {name}" for name in status.warned_by]
     for aside in status.set_aside:
         age = "never computed" if aside.age_s is None else f"{_age(aside.age_s)} old"
@@ -270,6 +268,20 @@ def render_status(status: WarehouseStatus) -> str:
         for row in status.snapshots
     ]
     return "\n".join([*lines, "", *aligned([header, *rows])])
+
+
+def _held_lines(status: WarehouseStatus) -> list[str]:
+    run = status.last_run
+    newest = None if run is None else run.newest
+    is_of_newest = newest is not None and newest.snapshot_id == status.snapshots[0].snapshot_id
+    standings = newest.tests if newest is not None and is_of_newest else {}
+    lines = []
+    for name in status.held_by:
+        standing = standings.get(name)
+        count = "" if standing is None or standing.rows is None else f": {standing.rows:,} rows"
+        place = "" if standing is None or not standing.place else f" ({standing.place})"
+        lines += [f"held by {name}{count}{place}", how_to_show_rows(name)]
+    return [*lines, RELEASE] if lines else []
 
 
 def _waiting(source: SourceStatus) -> str:

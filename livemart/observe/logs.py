@@ -201,6 +201,8 @@ class LogWatcher:
                 failures=result.failures,
                 took_ms=result.took_ms,
                 message=result.message or None,
+                place=result.place or None,
+                rows="; ".join(result.rows) or None,
             )
         else:
             tell = log.info if self._is_building else log.debug
@@ -311,6 +313,11 @@ def describe_check(unique_id: str, result: TestResult) -> str:
     count = f" {result.failures}" if result.status != "pass" and result.failures else ""
     seconds = result.took_ms / 1000
     return f"{result.status.upper()}{count} {short_name(unique_id)} [in {seconds:.2f}s]"
+
+
+def describe_failing(result: TestResult) -> list[str]:
+    """Return where a test is written that holds the snapshot, and rows that fail, line by line."""
+    return [line for line in (result.place, *result.rows) if line]
 
 
 def short_name(unique_id: str) -> str:

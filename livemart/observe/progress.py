@@ -23,7 +23,13 @@ from rich.table import Table
 from rich.text import Text
 
 from livemart.errors import first_lines
-from livemart.observe.logs import LogFormat, LogWatcher, UntoldDrift, short_name
+from livemart.observe.logs import (
+    LogFormat,
+    LogWatcher,
+    UntoldDrift,
+    describe_failing,
+    short_name,
+)
 from livemart.state.drift import describe_drift
 from livemart.state.snapshots import LEFT_OUT
 
@@ -206,6 +212,8 @@ class TerminalWatcher:
                 rows = "" if result.failures is None else f", {result.failures} rows"
                 style = "red" if result.holds else "yellow"
                 self._say(f"  {unique_id}: {result.status}{rows}", style)
+                for line in describe_failing(result):
+                    self._say(f"    {line}")
 
     def publishing(self, snapshot_id: int | None, /) -> None:
         """Show that a snapshot is copied into the serving store; None: that has ended."""

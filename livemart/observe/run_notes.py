@@ -279,7 +279,9 @@ def _newest(
         tests={
             # One that looked at nothing new has as many as before.
             key: TestStanding(
-                check.status, rows_before.get(key) if check.failures is None else check.failures
+                check.status,
+                rows_before.get(key) if check.failures is None else check.failures,
+                check.place,
             )
             for key, check in outcome.checks.items()
             if check.status != "pass"

@@ -6,7 +6,7 @@ Used by everything that refuses what the analyst wrote, so that each mistake nam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
@@ -119,6 +119,66 @@ def node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]
             if key.value == "meta":
                 lines |= _meta_lines(value)
     return lines
+
+
+def data_test_line(
+    text: str,
+    steps: Iterable[tuple[str, str]],
+    column: str | None,
+    kind: str,
+    words: Collection[str],
+) -> int | None:
+    """Return the line of a generic data test in a YAML file; of several like it, the best.
+
+    Args:
+        steps: as of `node_lines`.
+        column: that is tested; None if it is the node as a whole.
+        kind: the test's name, without that of its package.
+        words: what else is known of it: a name of its own, and the values of its arguments.
+
+    Returns:
+        The line of the column, or of the node, if the test is not found there; None if neither is.
+    """
+    node = _found(text, steps)
+    places = [] if node is None else [node]
+    if column is not None:
+        places += filter(None, [_named(_child(node, "columns"), column)])
+    tests = [
+        item
+        for place in places[-1:]
+        for group in ("data_tests", "tests")
+        for item in getattr(_child(place, group), "value", [])
+        if isinstance(item, yaml.Node) and kind in _test_names(item)
+    ]
+    if tests:
+        places = [max(tests, key=lambda test: len(_scalars(test) & {*words}))]
+    return places[-1].start_mark.line + 1 if places else None
+
+
+def _test_names(test: yaml.Node) -> list[str]:
+    """Return what may be the name of a test: `not_null`, `not_null: {..}`, `test_name: x`."""
+    if isinstance(test, yaml.ScalarNode):
+        names = [test.value]
+    else:
+        names = [value for key, value in _scalar_pairs(test) if key == "test_name"]
+        names += [str(key.value) for key, _ in _pairs(test)]
+    return [name.rpartition(".")[2] for name in names]
+
+
+def _scalar_pairs(node: yaml.Node) -> Iterator[tuple[str, str]]:
+    for key, value in _pairs(node):
+        if isinstance(value, yaml.ScalarNode):
+            yield str(key.value), value.value
+
+
+def _scalars(node: yaml.Node) -> set[str]:
+    """Return every value below a node that is written as one word or text."""
+    if isinstance(node, yaml.ScalarNode):
+        return {node.value}
+    parts = [part for pair in _pairs(node) for part in pair]
+    if isinstance(node, yaml.SequenceNode):
+        parts = node.value
+    return {word for part in parts for word in _scalars(part)}
 
 
 def repeated_columns(text: str, *steps: tuple[str, str]) -> tuple[str, ...]:

@@ -65,12 +65,17 @@ class RunTotals:
 
 @dataclass(frozen=True, slots=True)
 class TestStanding:
-    """How a data test that does not pass stands; `rows` that fail, None if nobody counted them."""
+    """How a data test that does not pass stands.
+
+    `rows` that fail, None if nobody counted them; `place`: file and line, of one that holds the
+    snapshot back.
+    """
 
     __test__ = False
 
     status: str
     rows: int | None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,3 +282,13 @@ def _dataset(table: DeltaTable, of_files: str | None = None) -> pds.Dataset:
     folder = unquote(table.table_uri.removeprefix("file://"))
     root = pfs.SubTreeFileSystem(folder, pfs.LocalFileSystem())
     return table.to_pyarrow_dataset(filesystem=root, file_pruning_predicate=of_files)
+
+
+def how_to_show_rows(test: str) -> str:
+    """Return a line that says how to see all rows that fail a data test, by its unique id.
+
+    >>> how_to_show_rows("test.shop.positive_amounts.1a2b3c").partition("&& ")[2]
+    'dbt show --select positive_amounts --limit 100'
+    """
+    name = test.split(".")[2] if test.count(".") > 1 else test
+    return f'  its rows: eval "$(livemart env)" && dbt show --select {name} --limit 100'

@@ -365,6 +365,10 @@ def test_a_failed_test_holds_the_snapshot_until_the_data_is_right_again(mini: Mi
 
     assert held.exit_code == 1
     assert mini.newest.status == "held"
+    # At the version that is tested, which no reader sees.
+    failed = held.outcomes[-1].checks["test.mini.no_total_is_negative"]
+    assert (failed.failures, failed.place) == (1, "tests/no_total_is_negative.sql:1")
+    assert failed.rows == ("shop_id=b, sale_count=2, sales_amount=-6.50",)
     assert mini.totals()["b"] == (1, "2.50")
     mini.deliver("visits", visit("c"))
     assert mini.refresh().exit_code == 1

@@ -151,6 +151,7 @@ def test_a_linear_test_is_run_over_the_new_rows_first(
 
     monkeypatch.setattr(checks, "_ask_all", ask)
     monkeypatch.setattr(checks, "_statement", lambda *_: "")
+    monkeypatch.setattr(checks, "_failing_rows", lambda *_: ("k=a",))
     warehouse = FakeWarehouse([], [change("a")])
     result = run_checks(
         None,  # type: ignore[arg-type]
@@ -162,6 +163,8 @@ def test_a_linear_test_is_run_over_the_new_rows_first(
 
     assert asked == ([1, 0] if status == "pass" else [1, 1])
     assert (result.status, result.how) == (status, "changes" if status == "pass" else "full")
+    # Rows of a test that holds the snapshot, once it is known how it ends.
+    assert result.rows == (("k=a",) if status == "fail" else ())
 
 
 def test_a_linear_test_without_new_rows_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:

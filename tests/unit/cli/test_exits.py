@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from livemart.cli.exits import as_full_disk, reported_errors
+from livemart.cli.exits import as_full_disk, finish, reported_errors
 from livemart.errors import RefreshError
+from livemart.run.pipeline import RunOutcome
+from livemart.state.snapshots import RELEASE
+from tests.unit.observe.outcomes import make_held_outcome
 
 
 def nested() -> Exception:
@@ -63,3 +66,18 @@ def test_a_command_that_a_full_disk_ends_says_so(
 def test_another_error_of_the_system_is_not_a_full_disk(tmp_path: Path) -> None:
     assert as_full_disk(OSError(errno.EIO, "Input/output error"), tmp_path) is None
     assert as_full_disk(ValueError("no space"), tmp_path) is None
+
+
+def test_a_held_snapshot_ends_with_rows_their_test_and_how_to_see_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit, match="1"):
+        finish(RunOutcome([make_held_outcome()]))
+
+    assert capsys.readouterr().err.splitlines() == [
+        "held by test.livemart.unique_panes: 3 rows (models/panes.yml:9)",
+        "  pane=7, n=2",
+        "  pane=9, n=2",
+        '  its rows: eval "$(livemart env)" && dbt show --select unique_panes --limit 100',
+        RELEASE,
+    ]

@@ -11,9 +11,17 @@ from livemart.land.sources.files.stream import place_slots
 from livemart.land.sources.log_looks import LogLooks
 from livemart.state.counts import TableCounts
 from livemart.state.drift import DriftedField, DriftKind
+from livemart.state.last_run import LastRun, NewestBatch, TestStanding, keep_last_run
 from livemart.state.places import StateFolder
 from livemart.state.refusals import ProjectRefusal, note_refusal
-from livemart.state.snapshots import RELEASE, Kind, ModelState, Snapshot, SnapshotLog
+from livemart.state.snapshots import (
+    RELEASE,
+    Kind,
+    ModelState,
+    Snapshot,
+    SnapshotLog,
+    how_to_show_rows,
+)
 from tests.deliveries import Shop, lines, order
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -220,7 +228,8 @@ def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_
     assert [row.status for row in status.snapshots] == ["held", "published"]
     text = render_status(status)
     assert text.startswith(
-        f"published 15m ago, stale\nheld by test.m.sums\n{RELEASE}\nwarned by test.m.late\n"
+        "published 15m ago, stale\nheld by test.m.sums\n"
+        f"{how_to_show_rows('test.m.sums')}\n{RELEASE}\nwarned by test.m.late\n"
     )
     assert "2.5 s" in text
     assert "7 (rebuilt totals: NEW_MODEL)" in text
@@ -288,6 +297,25 @@ def _snapshot(number: int, kind: Kind, as_of: datetime | None) -> Snapshot:
     )
 
 
+def test_a_held_snapshot_keeps_the_number_of_rows_that_fail(tmp_path: Path) -> None:
+    held = replace(_snapshot(1, "build", None), status="held", tests={"test.shop.no_gap": "fail"})
+    SnapshotLog(tmp_path).append(held)
+    tests = {"test.shop.no_gap": TestStanding("fail", 1_207, "tests/no_gap.sql:1")}
+    run = LastRun("build", 7, NOON, NOON, NOON, "incomplete", newest=NewestBatch(1, True, 2, tests))
+    keep_last_run(tmp_path, run)
+
+    status = read_status(tmp_path, every=PANE, pane=PANE, now=NOON)
+
+    assert "held by test.shop.no_gap: 1,207 rows (tests/no_gap.sql:1)\n" in render_status(status)
+    content = json.loads(json.dumps(asdict(status), default=str))
+    assert content["last_run"]["newest"]["tests"]["test.shop.no_gap"]["rows"] == 1_207
+
+    # The note is of another snapshot: a number that nobody knows is left out.
+    keep_last_run(tmp_path, replace(run, newest=NewestBatch(9, True, 2, tests)))
+    later = render_status(read_status(tmp_path, every=PANE, pane=PANE, now=NOON))
+    assert "held by test.shop.no_gap\n" in later
+
+
 def test_a_refused_edit_and_what_releases_a_held_snapshot_are_told(tmp_path: Path) -> None:
     held = replace(_snapshot(1, "build", None), status="held", tests={"test.shop.no_gap": "fail"})
     SnapshotLog(tmp_path).append(held)
@@ -295,5 +323,6 @@ def test_a_refused_edit_and_what_releases_a_held_snapshot_are_told(tmp_path: Pat
 
     text = render_status(read_status(tmp_path, every=PANE, pane=PANE))
 
-    assert "held by test.shop.no_gap\n  readers stay on the snapshot before" in text
+    show = how_to_show_rows("test.shop.no_gap")
+    assert f"held by test.shop.no_gap\n{show}\n  readers stay on the snapshot before" in text
     assert "edit of 2026-01-01T12:00:00Z refused, the project as it was runs on: DBT_FAILED" in text

@@ -62,7 +62,9 @@ def make_held_outcome() -> BatchOutcome:
         42,
         make_snapshot(status="held"),
         checks={
-            "test.livemart.unique_panes": TestResult("fail", 3, "full"),
+            "test.livemart.unique_panes": TestResult(
+                "fail", 3, "full", place="models/panes.yml:9", rows=("pane=7, n=2", "pane=9, n=2")
+            ),
             "test.livemart.not_null_panes": TestResult("pass", 0, "unchanged"),
         },
         rebuilds={"model.livemart.panes": Rebuild("FINGERPRINT_CHANGED", "the SQL is another", 1)},

@@ -155,7 +155,9 @@ def test_a_test_is_told_as_it_ends_and_once(capsys: pytest.CaptureFixture[str]) 
     watcher.landed(make_landed({}))
     capsys.readouterr()
 
-    watcher.check_ended("test.m.unique_totals.1a", TestResult("fail", 3, "full", took_ms=250))
+    rows = ("id=7, n=2", "id=9, n=2")
+    failed = TestResult("fail", 3, "full", took_ms=250, place="models/m.yml:4", rows=rows)
+    watcher.check_ended("test.m.unique_totals.1a", failed)
     watcher.check_ended("test.m.not_null_totals.2b", TestResult("pass", 0, "full", took_ms=40))
     told = events_of(capsys)
     watcher.batch_ended(held)
@@ -166,6 +168,7 @@ def test_a_test_is_told_as_it_ends_and_once(capsys: pytest.CaptureFixture[str]) 
         ("test_passed", "info", "PASS not_null_totals [in 0.04s]"),
     ]
     assert (told[0]["failures"], told[0]["took_ms"], told[0]["batch_id"]) == (3, 250, 42)
+    assert (told[0]["place"], told[0]["rows"]) == ("models/m.yml:4", "id=7, n=2; id=9, n=2")
     assert [event["event"] for event in rest] == ["snapshot_held"]
 
 

@@ -91,6 +91,9 @@ def test_a_held_snapshot_names_the_test_that_holds_it_and_what_was_rebuilt() -> 
         describe_snapshot(make_snapshot(status="held")),
         "  panes rebuilt: FINGERPRINT_CHANGED, the SQL is another",
         "  test.livemart.unique_panes: fail, 3 rows",
+        "    models/panes.yml:9",
+        "    pane=7, n=2",
+        "    pane=9, n=2",
     ]
 
     actual = show(make_held_outcome()).splitlines()

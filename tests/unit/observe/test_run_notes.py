@@ -158,7 +158,9 @@ def test_sums_go_on_from_run_to_run_and_the_newest_batch_is_told(course: _Course
     assert run.totals.dead_letters == {"bronze.orders": 4}
     assert run.newest is not None
     assert (run.newest.snapshot_id, run.newest.is_held, run.newest.took_s) == (7, True, 2.1)
-    assert run.newest.tests == {"test.livemart.unique_panes": TestStanding("fail", 3)}
+    assert run.newest.tests == {
+        "test.livemart.unique_panes": TestStanding("fail", 3, "models/panes.yml:9")
+    }
     assert run.newest.drift == {"bronze.orders": 1}
 
 
@@ -172,7 +174,7 @@ def test_a_test_that_looked_at_nothing_new_keeps_its_number_of_rows(course: _Cou
 
     newest = course.now().newest
     assert newest is not None
-    assert newest.tests == {name: TestStanding("fail", 3)}
+    assert newest.tests == {name: TestStanding("fail", 3, "models/panes.yml:9")}
 
 
 @pytest.mark.parametrize(("code", "ending"), [(0, "ok"), (1, "incomplete"), (143, "stopped")])

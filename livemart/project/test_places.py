@@ -1,0 +1,55 @@
+"""Finds the line at which a data test is written.
+
+Used where a test fails. dbt names the file alone, and a file of YAML holds many tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from livemart.project.graph import DataTest, Project
+from livemart.project.yaml_places import data_test_line
+
+# The groups of a YAML file whose nodes may have tests.
+_GROUPS = {"model": "models", "seed": "seeds", "snapshot": "snapshots"}
+
+
+def place_of_test(project: Project, test: DataTest) -> str:
+    """Return file and line of a test, or the file alone where the line is not found.
+
+    `models/schema.yml:14`: of a generic test where it is listed, of a test that is a file of SQL
+    its first line.
+    """
+    if test.kind is None:
+        return f"{test.file}:1"
+    line = None
+    if test.attached_to is not None:
+        try:
+            text = Path(project.directory, test.file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            # Of a package, whose files lie elsewhere.
+            return test.file
+        steps = _steps(project, test.attached_to)
+        words = {test.name, *_words(test.arguments.values())}
+        line = data_test_line(text, steps, test.column_name, test.kind, words)
+    return test.file if line is None else f"{test.file}:{line}"
+
+
+def _words(values: Iterable[object]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _words(value)
+        elif isinstance(value, Mapping):
+            yield from _words(value.values())
+        else:
+            yield str(value)
+
+
+def _steps(project: Project, attached_to: str) -> list[tuple[str, str]]:
+    """Return group and name on the way to the tested node."""
+    if (source := project.sources.get(attached_to)) is not None:
+        return [("sources", source.source_name), ("tables", source.name)]
+    group = _GROUPS.get(attached_to.partition(".")[0], "models")
+    # A model of several versions is declared once.
+    return [(group, attached_to.split(".")[2])]
