@@ -95,11 +95,16 @@ def render_plans(report: Mapping[str, Any]) -> str:
 
 
 def full_models(report: Mapping[str, Any]) -> list[str]:
-    """Return the names of models that fall back to full; one whose author asked for it does not."""
+    """Return the names of models that fall back to full.
+
+    One whose author asked for it does not, nor does one that dbt makes, as hooks fill it.
+    """
     return [
         model["name"]
         for model in report["models"]
-        if model["strategy"] == "full" and model["policy"] != "full"
+        if model["strategy"] == "full"
+        and model["policy"] != "full"
+        and not any(reason["code"] == "FILLED_BY_HOOKS" for reason in model["reasons"])
     ]
 
 

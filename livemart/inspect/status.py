@@ -68,7 +68,8 @@ class SnapshotStatus:
     """One row of the log, in brief.
 
     `lag_s`: from the delivery of the first record that it shows to its publication.
-    `skipped_panes`: since the row before, without a snapshot. `landed`: its counts by source.
+    `filled`: tables that hooks had written into, taken over as they were. `skipped_panes`: since
+    the row before, without a snapshot. `landed`: its counts by source.
     """
 
     snapshot_id: int
@@ -80,6 +81,7 @@ class SnapshotStatus:
     lag_s: float | None
     rows_changed: int
     rebuilt: tuple[str, ...]
+    filled: tuple[str, ...]
     skipped_panes: int
     landed: Mapping[str, Counts]
 
@@ -263,7 +265,8 @@ def render_status(status: WarehouseStatus) -> str:
             "-" if row.lag_s is None else f"{row.lag_s:.1f} s",
             str(row.skipped_panes),
             f"{row.rows_changed:,}"
-            + (f" (rebuilt {', '.join(row.rebuilt)})" if row.rebuilt else ""),
+            + (f" (rebuilt {', '.join(row.rebuilt)})" if row.rebuilt else "")
+            + (f" (filled by hooks: {', '.join(row.filled)})" if row.filled else ""),
         )
         for row in status.snapshots
     ]
@@ -463,7 +466,14 @@ def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> Snaps
         rebuilt=tuple(
             f"{unique_id.rpartition('.')[2]}: {state.reason}"
             for unique_id, state in row.models.items()
-            if row.kind == "refresh" and state.strategy == "full" and state.reason
+            if row.kind == "refresh"
+            and state.strategy == "full"
+            and state.reason not in (None, "FILLED_BY_HOOKS")
+        ),
+        filled=tuple(
+            unique_id.rpartition(".")[2]
+            for unique_id, state in row.models.items()
+            if state.reason == "FILLED_BY_HOOKS"
         ),
         skipped_panes=skipped_panes(pane, as_of_before, row.as_of),
         landed={

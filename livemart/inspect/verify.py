@@ -57,9 +57,9 @@ _MADE_BY_BUILDS = "of a materialization of its own, made by builds alone"
 class Comparison:
     """One model compared.
 
-    `differences` is None if it was not: `note` says why, and `is_equal` is True of a seed or a dbt
-    snapshot alone, whose rows are an input. `tied`: the groups of rows of which another of several
-    right answers is stored than came out now.
+    `differences` is None if it was not: `note` says why, and `is_equal` is True of a seed, a dbt
+    snapshot or a table that hooks fill alone, whose rows are an input. `tied`: the groups of rows
+    of which another of several right answers is stored than came out now.
     """
 
     model: str
@@ -293,9 +293,10 @@ class _Recomputation:
         if model.uncompiled:
             note = f"dbt cannot compile it: {' '.join(model.uncompiled.split())}"
             return unequal(stored_rows, note)
-        if model.compiled_code is None or model.materialized in ("seed", "snapshot"):
+        if model.compiled_code is None or model.materialized == "seed" or model.is_of_dbt:
             self._name(model.relation, stored)
-            note = "an input, not recomputed"
+            is_filled = model.filled != "no"
+            note = "filled by hooks: not compared" if is_filled else "an input, not recomputed"
             return Comparison(_label(model), True, stored_rows, note)
         if state.fingerprint != plan.fingerprint:
             return unequal(stored_rows, "its SQL is not that of the snapshot: run `refresh`")

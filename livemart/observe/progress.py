@@ -191,7 +191,8 @@ class TerminalWatcher:
         self._say(describe_snapshot(outcome.snapshot), style)
         for unique_id, rebuild in outcome.rebuilds.items():
             name = short_name(unique_id)
-            self._say(f"  {name} rebuilt: {rebuild.code}, {rebuild.message}", "yellow")
+            word = "taken over" if rebuild.code == "FILLED_BY_HOOKS" else "rebuilt"
+            self._say(f"  {name} {word}: {rebuild.code}, {rebuild.message}", "yellow")
         for unique_id, aside in outcome.snapshot.set_aside.items():
             if aside.is_left_out:
                 continue

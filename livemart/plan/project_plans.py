@@ -234,6 +234,9 @@ def _plan_models(
         if model.materialized == "snapshot":
             # Build lets dbt keep its history: many rows for each one that the SQL gives.
             plan = Plan(Full(), names=_history_columns(model, plan.names))
+        elif model.is_of_dbt:
+            # Its SQL shows no key of rows that hooks bring.
+            plan = Plan(Full((_FILLED,)), names=plan.names, flat=plan.flat)
         names = stored_columns or plan.names or tuple(column.name for column in model.columns)
         if names and model.materialized != "other":
             # What a materialization of the project's own stores, if anything, is not known.
@@ -298,6 +301,9 @@ def as_in_run(node: Model | DataTest, run: int) -> str | None:
     return node.in_other_runs[run] if node.in_other_runs else node.compiled_code
 
 
+_FILLED = Reason(
+    "FILLED_BY_HOOKS", "hooks write rows into its table: dbt makes it, and a refresh keeps it", None
+)
 # What a dbt snapshot keeps of its SQL is said by its config.
 _OF_A_SNAPSHOT = (
     *("strategy", "unique_key", "check_cols", "updated_at", "dbt_valid_to_current"),
@@ -371,7 +377,8 @@ def broken_policies(project: Project, plans: Mapping[str, Plan]) -> dict[str, st
         parts = project.asking(unique_id)
         if any(project.models[part].uncompiled for part in parts):
             continue
-        if model.policy in ("incremental", "strict") and isinstance(plan.strategy, Full):
+        is_full = isinstance(plan.strategy, Full) and not model.is_of_dbt
+        if is_full and model.policy in ("incremental", "strict"):
             why = "; ".join(f"{reason.code}: {reason.message}" for reason in plan.reasons)
             line = next((reason.line for reason in plan.reasons if reason.line), 1)
             broken[unique_id] = f"{model.file}:{line}: refresh: {model.policy}, but {why}"

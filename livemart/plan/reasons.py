@@ -26,6 +26,7 @@ REASON_CODES = frozenset(
         "INPUT_NOT_IN_DELTA",
         "CDF_UNAVAILABLE",
         "KEY_NOT_IN_OUTPUT",
+        "FILLED_BY_HOOKS",
         "FINGERPRINT_CHANGED",
         "COST_GATE",
         "PARSE_UNSUPPORTED",

@@ -77,8 +77,8 @@ class Dbt:
 
     `is_repeatable`: whether the project that was loaded follows from its files, and would be
     compiled to the same again: nothing asks the warehouse or mentions the run, no hook is there to
-    be rendered, and no dbt snapshot, for which each batch needs dbt. `artifact`: `manifest.json` as
-    it was written, None if it could not be.
+    be rendered, and no table that dbt alone writes, for which a batch needs dbt. `artifact`:
+    `manifest.json` as it was written, None if it could not be.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Dbt:
         self.is_repeatable = (
             not (self._has_asked or of_the_run or read.refused)
             and hooks.hooks == NO_HOOKS
-            and all(model.materialized != "snapshot" for model in read.project.models.values())
+            and not any(model.is_of_dbt for model in read.project.models.values())
         )
         return read.project
 

@@ -19,6 +19,8 @@ Policy = Literal["auto", "incremental", "strict", "full"]
 OnError = Literal["set_aside", "stop"]
 # Of rows that tie: any order is right, or all of them are put in order anew each time.
 Ties = Literal["any", "full"]
+FilledBy = Literal["hooks", "sql"]
+Filled = Literal["no", "partly", "wholly"]
 # Where to go on when a record log lost records before they were read.
 AfterLoss = Literal["stop", "earliest", "latest"]
 # How records are written.
@@ -200,7 +202,8 @@ class Model:
     `primary_key`: columns that dbt's tests show to be unique and not null, else empty. `session`:
     what its SQL needs besides itself; `session_in_dbt`: what dbt needs before it runs the hooks of
     the model, with no other one if it `is_alone_in_dbt`; `acting_hooks`: what else these do, in a
-    build alone.
+    build alone. `filled`: whether hooks write rows into its table, beside those of its SQL or all
+    of them; `filled_by`: what its author says of that.
     """
 
     unique_id: str
@@ -221,6 +224,8 @@ class Model:
     config: Mapping[str, object] = field(default_factory=dict)
     on_error: OnError = "set_aside"
     ties: Ties = "any"
+    filled_by: FilledBy | None = None
+    filled: Filled = "no"
     session: SessionSpec = PLAIN
     uncompiled: str = ""
     in_other_runs: tuple[str, ...] = ()
@@ -237,6 +242,11 @@ class Model:
     def is_stored(self) -> bool:
         """True if the model's rows are a table of the warehouse."""
         return self.materialized in ("table", "incremental", "seed", "snapshot")
+
+    @property
+    def is_of_dbt(self) -> bool:
+        """True if dbt alone writes the rows, in a refresh as well, and its SQL does not say all."""
+        return self.materialized == "snapshot" or self.filled != "no"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
 from livemart.project.declared.policy import parse_model_policy
 from livemart.project.declared.table_properties import property_mistakes, session_mistakes
 from livemart.project.declared_columns import ONE_COLUMN
+from livemart.project.filled_tables import with_filled_tables
 from livemart.project.graph import (
     Column,
     DataTest,
@@ -126,7 +127,7 @@ def read_manifest(
         questions=questions or {},
     )
     errors += session_mistakes(parameters or {}, hooks)
-    return with_sessions(project, parameters or {}, hooks), errors
+    return with_filled_tables(with_sessions(project, parameters or {}, hooks), hooks), errors
 
 
 def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
@@ -248,6 +249,7 @@ def _model(
         policy=policy.refresh,
         on_error=policy.on_error,
         ties=policy.ties,
+        filled_by=policy.filled_by,
         file=node.original_file_path,
         event_time=config.get("event_time"),
         config=facts,

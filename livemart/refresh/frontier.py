@@ -34,7 +34,8 @@ class Rebuild:
     """The model is computed anew: no change set leads from its rows to the newest ones.
 
     `code` is NEW_MODEL, FINGERPRINT_CHANGED, ASKS_THE_WAREHOUSE, SESSION_CHANGED, CHANGED_OUTSIDE,
-    SET_ASIDE or SELECTED; `generation` is that of its next table.
+    SET_ASIDE or SELECTED; `generation` is that of its next table. A table that hooks fill is taken
+    over as it lies: FILLED_BY_HOOKS.
     """
 
     code: str
@@ -141,8 +142,8 @@ def leave_out(
 ) -> dict[str, Start]:
     """Return the stored ones of these models and all that wait for one, by unique id.
 
-    A seed or a dbt snapshot that nobody has edited stays as it is in any case. What failed before
-    is told as failed.
+    A seed, or a table of dbt's, that nobody has edited stays as it is in any case. What failed
+    before is told as failed.
     """
     starts: dict[str, Start] = {}
     causes: dict[str, str] = {}
@@ -150,7 +151,8 @@ def leave_out(
         fingerprint = plans.models[unique_id].fingerprint
         state = newest.models.get(unique_id) if newest else None
         is_unedited = state is not None and state.fingerprint == fingerprint
-        if is_unedited and plans.project.models[unique_id].materialized in ("seed", "snapshot"):
+        model = plans.project.models[unique_id]
+        if is_unedited and (model.materialized == "seed" or model.is_of_dbt):
             continue
         if unique_id in unique_ids:
             causes[unique_id] = unique_id
@@ -201,7 +203,7 @@ def refuse_writes_since(
         TableChangedError: TABLE_CHANGED.
     """
     for unique_id, start in starts.items():
-        is_of_dbt = plans.project.models[unique_id].materialized == "snapshot"
+        is_of_dbt = plans.project.models[unique_id].is_of_dbt
         if is_of_dbt or isinstance(start, Loaded) or not isinstance(start, Refresh | Rebuild):
             continue
         rebuild = find_rebuild(unique_id, newest, plans, tables, tags)
@@ -259,6 +261,10 @@ def find_rebuild(
         None if commit is None else tags.generation_of(relation, commit.transactions)
         for commit in commits
     ]
+    if model.filled != "no" and code in ("", "CHANGED_OUTSIDE"):
+        # Of no generation: livemart itself commits nothing to it.
+        message = f"{relation} was written by hooks, or by dbt (version {version})"
+        return Rebuild("FILLED_BY_HOOKS", message, generation)
     last = commits[-1]
     is_current = last is not None and last.metadata.get("fingerprint") == fingerprint
     if not code and is_current and set(generations) == {generation}:

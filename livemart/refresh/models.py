@@ -21,6 +21,7 @@ from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import ProjectPlans
+from livemart.plan.reasons import Inapplicable
 from livemart.project.graph import Model
 from livemart.project.sessions import session_of
 from livemart.refresh.context import BatchContext, SqlChanged
@@ -45,6 +46,7 @@ class RefreshedModels:
     set_aside: dict[str, SetAside] = field(default_factory=dict)
 
 
+_WRITTEN_BESIDE = ("CHANGED_OUTSIDE", "FILLED_BY_HOOKS")
 BeforeModel = Callable[[str, PinnedInputs], None]
 
 
@@ -79,7 +81,7 @@ def refresh_models(
         starts: of the stored models, by unique id.
         report: called when the refresh of a model starts and ends, from several threads.
         before_model: called once all that a model reads is refreshed; may raise SqlChanged. It lets
-            dbt make a snapshot of its own, or ModelFailedError.
+            dbt make a table that it alone writes, or ModelFailedError.
         attempts: how often a model may fail in a row before it is set aside.
         runs_again: the batch is run again by itself meanwhile.
 
@@ -158,8 +160,8 @@ class _Refresher:
                 self.before_model(unique_id, self.inputs)
             self.report(unique_id, "started")
             failpoint(f"refresh.before_model.{model.name}")
-            if model.materialized == "snapshot" and isinstance(start, Rebuild):
-                state = self._taken_over(model, start)
+            if model.is_of_dbt and (isinstance(start, Rebuild) or is_made):
+                state = self._taken_over(model, start, before)
             elif not is_made and before is not None:
                 state = carried(before)
             else:
@@ -184,23 +186,34 @@ class _Refresher:
         if model.materialized == "seed":
             # They are a file of the project.
             return False
-        if model.materialized != "snapshot" or isinstance(start, Broken):
+        if not model.is_of_dbt or isinstance(start, Broken):
             return True
-        # Dbt alone writes it: one that it has written meanwhile is there.
+        # What has been written beside livemart is there.
         is_there = self.context.warehouse.exists(model.relation)
-        return isinstance(start, Rebuild) and not (start.code == "CHANGED_OUTSIDE" and is_there)
+        if isinstance(start, Rebuild) and not (start.code in _WRITTEN_BESIDE and is_there):
+            return True
+        return model.filled == "partly" and self._has_news(model)
 
-    def _taken_over(self, model: Model, rebuild: Rebuild) -> ModelState:
-        """Return the state of a dbt snapshot: its table as it lies."""
+    def _has_news(self, model: Model) -> bool:
+        """Return True if something may be new in the tables that a model reads."""
+        plan = self.plans.models[model.unique_id]
+        try:
+            return self.inputs.has_news(plan, self._relations_read(model, plan))
+        except Inapplicable:
+            return True
+
+    def _taken_over(self, model: Model, start: Start, before: ModelState | None) -> ModelState:
+        """Return the state of a model that dbt alone writes: its table as it lies."""
         warehouse = self.context.warehouse
+        generation = before.generation if before is not None else 0
         return ModelState(
             version=warehouse.version(model.relation),
             fingerprint=self.plans.models[model.unique_id].fingerprint,
             strategy=Full.name,
-            reason=rebuild.code,
+            reason=start.code if isinstance(start, Rebuild) else "FILLED_BY_HOOKS",
             rows_changed=0,
             took_ms=0,
-            generation=rebuild.generation,
+            generation=start.generation if isinstance(start, Rebuild) else generation,
             table_id=warehouse.table_id(model.relation),
         )
 

@@ -34,7 +34,7 @@ from livemart.refresh.frontier import (
 from livemart.refresh.inputs import PinnedInputs, pin_inputs
 from livemart.refresh.models import carried, refresh_models
 from livemart.run.batch_questions import BatchQuestions
-from livemart.run.dbt_builds import build_models, build_seeds, build_snapshot
+from livemart.run.dbt_builds import build_alone, build_models, build_seeds
 from livemart.run.draft import draft_batch, snapshot_of, table_versions
 from livemart.run.runtime import Runtime
 from livemart.run.stages import (
@@ -268,9 +268,9 @@ class BatchRunner:
         def before_model(unique_id: str, inputs: PinnedInputs) -> None:
             is_rebuilt = isinstance(starts[unique_id], Rebuild)
             questions.ask(unique_id, inputs, asks_all=is_rebuilt)
-            if runtime.project.models[unique_id].materialized == "snapshot":
+            if runtime.project.models[unique_id].is_of_dbt:
                 with questions.one_dbt:
-                    build_snapshot(runtime, unique_id)
+                    build_alone(runtime, unique_id)
 
         runtime.plans.renew()
         inputs = pin_inputs(runtime.warehouse, runtime.plans, frontier, batch.sources, starts)

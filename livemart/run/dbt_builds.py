@@ -1,7 +1,7 @@
 """Lets dbt make tables in the middle of a batch.
 
 Used by `BatchRunner`: a build makes every model this way, a refresh only the seeds that changed,
-because their rows are files of the project, not SQL, and dbt snapshots.
+because their rows are files of the project, not SQL, and tables that dbt alone writes.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def build_seeds(runtime: Runtime, seeds: Mapping[str, Rebuild]) -> dict[str, Loa
     return starts
 
 
-def build_snapshot(runtime: Runtime, unique_id: str) -> None:
-    """Let dbt bring one of its snapshots up to date with the tables as they lie.
+def build_alone(runtime: Runtime, unique_id: str) -> None:
+    """Let dbt build a model whose rows it alone writes, on the tables as they lie.
 
     Raises:
         ModelFailedError: with dbt's own message.
@@ -115,7 +115,7 @@ def build_snapshot(runtime: Runtime, unique_id: str) -> None:
     try:
         results = runtime.dbt.build(only=[unique_id], data_tests=False)
     except ConfigError as error:
-        # Whoever edits the project costs the batch this snapshot, and not the stream.
+        # Whoever edits the project costs the batch this model, and not the stream.
         raise ModelFailedError(model, error.message) from error
     result = results.get(unique_id)
     if result is not None and result.status in ("success", "warn"):

@@ -329,7 +329,7 @@ class Pipeline:
         for unique_id, state in snapshot.models.items():
             model = self.runtime.project.models.get(unique_id)
             is_by_dbt = snapshot.kind == "build" or (
-                model is not None and model.materialized in ("seed", "snapshot")
+                model is not None and (model.materialized == "seed" or model.is_of_dbt)
             )
             if model is not None and is_by_dbt and state.strategy != "unchanged":
                 written.add(model.relation)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from livemart.errors import ConfigError, nearest
-from livemart.project.graph import OnError, Policy, Ties
+from livemart.project.graph import FilledBy, OnError, Policy, Ties
 from livemart.project.yaml_places import Mistakes, Where, place_of
 
 POLICIES: tuple[str, ...] = get_args(Policy)
@@ -18,6 +18,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "refresh": POLICIES,
     "on_error": get_args(OnError),
     "ties": get_args(Ties),
+    "filled_by": get_args(FilledBy),
 }
 
 
@@ -28,6 +29,7 @@ class ModelPolicy:
     refresh: Policy = "auto"
     on_error: OnError = "set_aside"
     ties: Ties = "any"
+    filled_by: FilledBy | None = None
 
 
 def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, list[ConfigError]]:

@@ -203,6 +203,33 @@ TESTS: dict[str, tuple[str, ...]] = {
         "unit/plan/project_plans::what_differs_and_is_not_selected_changes_nothing",
         "unit/project/dbt::the_environment_and_the_target_change_the_compiled_code",
     ),
+    "A refresh takes it over": (
+        "integration/run/filled_tables::"
+        "a_refresh_takes_over_what_hooks_wrote_and_its_readers_follow",
+        "unit/refresh/frontier::a_table_that_hooks_fill_is_taken_over_whoever_has_written_it",
+    ),
+    "dbt makes it, with its hooks": (
+        "integration/run/filled_tables::"
+        "a_refresh_takes_over_what_hooks_wrote_and_its_readers_follow",
+        "unit/refresh/models::a_dbt_snapshot_is_taken_over_as_dbt_leaves_it",
+    ),
+    "`verify` says": (
+        "integration/run/filled_tables::"
+        "a_refresh_takes_over_what_hooks_wrote_and_its_readers_follow",
+    ),
+    "its SQL shows that it has no rows": (
+        "unit/project/filled_tables::an_empty_select_yields_nothing_whatever_its_tables_hold",
+        "unit/project/filled_tables::an_empty_table_that_dbt_never_makes_anew_is_filled_by_hooks",
+        "unit/project/filled_tables::a_macro_of_a_hook_may_fill_an_empty_table_that_reads_nothing",
+    ),
+    "it is `incremental` with": (
+        "unit/project/filled_tables::what_dbt_adds_to_without_reading_anything_is_filled_partly",
+    ),
+    "a hook is known to write": (
+        "unit/project/filled_tables::a_statement_of_any_hook_that_writes_into_a_table_fills_it",
+        "integration/run/filled_tables::"
+        "a_model_that_its_own_hook_corrects_is_made_by_dbt_when_its_inputs_change",
+    ),
     "A profile of": (
         "unit/project/profiles::profiles_are_looked_for_in_order",
         "unit/project/dbt::another_connection_method_is_refused",

@@ -207,6 +207,23 @@ def test_a_commit_whose_entry_is_gone_may_be_from_outside() -> None:
     assert rebuild_of(Table(6, commits=[None])) == ("CHANGED_OUTSIDE", 3)
 
 
+def test_a_table_that_hooks_fill_is_taken_over_whoever_has_written_it() -> None:
+    filled = replace(project().models[MODEL], filled="wholly")
+    filled_project = replace(project(), models={MODEL: filled})
+
+    def found(table: Table, mark: str = "print") -> object:
+        tables = FakeTables({RELATION: table})
+        run = plans(filled_project, {MODEL: mark})
+        rebuild = find_rebuild(MODEL, snapshot(), run, tables, Tags("e", 4))
+        return (rebuild.code, rebuild.generation) if rebuild else None
+
+    assert found(Table()) is None
+    assert found(Table(7, commits=[commit(6), commit(7)])) == ("FILLED_BY_HOOKS", 2)
+    made_anew = Table(1, table_id="other", commits=[commit(0), commit(1)])
+    assert found(made_anew) == ("FILLED_BY_HOOKS", 2)
+    assert found(Table(), mark="other") == ("FINGERPRINT_CHANGED", 3)
+
+
 def check(table: Table | None, *, accept_changes: bool = False, epoch: str = "e") -> None:
     tables = FakeTables({} if table is None else {LANDED: table})
     check_landed(snapshot(), [LANDED], tables, epoch, accept_changes=accept_changes)

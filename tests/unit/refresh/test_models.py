@@ -297,6 +297,32 @@ def test_a_seed_that_dbt_cannot_load_is_set_aside_with_what_reads_it(
 HISTORY = make_model("snapshot.m.history", materialized="snapshot", depends_on=(TABLE.unique_id,))
 
 
+@pytest.mark.parametrize(("filled", "is_made"), [("wholly", False), ("partly", True)])
+def test_a_table_that_hooks_fill_is_made_by_dbt_when_its_inputs_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filled: Any, is_made: bool
+) -> None:
+    log = replace(TABLE, filled=filled)
+    batches = Batches(tmp_path, monkeypatch)
+    batches.plans = ProjectPlans(Project("m", ".", "m", {}, {log.unique_id: log}, {}, {}))
+    monkeypatch.setattr(batches.warehouse, "exists", lambda relation: True)
+    monkeypatch.setattr(batches.warehouse, "version", lambda relation: 9)
+    monkeypatch.setattr(PinnedInputs, "has_news", lambda *_: True)
+    made: list[str] = []
+
+    done = batches.run(
+        {log.unique_id: BEFORE},
+        {log.unique_id: Refresh()},
+        before_model=lambda unique_id, inputs: made.append(unique_id),
+    )
+
+    state = done.states[log.unique_id]
+    assert made == [log.unique_id] * is_made
+    assert state.version == (9 if is_made else BEFORE.version)
+    assert state.reason == ("FILLED_BY_HOOKS" if is_made else None)
+    assert state.generation == BEFORE.generation
+    assert batches.tried == []
+
+
 @pytest.mark.parametrize(
     ("code", "is_there", "is_made"),
     [

@@ -12,7 +12,7 @@ from livemart.project.graph import Project
 from livemart.project.node_results import NodeResult, NodeStatus
 from livemart.refresh.frontier import Broken, Loaded, Rebuild
 from livemart.run import dbt_builds
-from livemart.run.dbt_builds import build_models, build_seeds, build_snapshot
+from livemart.run.dbt_builds import build_alone, build_models, build_seeds
 from livemart.spark.model_errors import ModelFailedError
 from tests.models import make_model
 
@@ -137,7 +137,7 @@ def _making(monkeypatch: pytest.MonkeyPatch, status: NodeStatus, message: str) -
 
 
 def test_a_snapshot_that_dbt_makes_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    build_snapshot(_making(monkeypatch, "success", ""), "snapshot.m.history")
+    build_alone(_making(monkeypatch, "success", ""), "snapshot.m.history")
 
 
 @pytest.mark.parametrize(("status", "message"), [("error", "no column"), ("skipped", "")])
@@ -145,14 +145,14 @@ def test_a_snapshot_that_dbt_does_not_make_has_failed(
     monkeypatch: pytest.MonkeyPatch, status: NodeStatus, message: str
 ) -> None:
     with pytest.raises(ModelFailedError, match=message or "skipped"):
-        build_snapshot(_making(monkeypatch, status, message), "snapshot.m.history")
+        build_alone(_making(monkeypatch, status, message), "snapshot.m.history")
 
 
 def test_what_may_pass_is_not_the_snapshots_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = _making(monkeypatch, "error", "[DELTA_CONCURRENT_APPEND] somebody else")
 
     with pytest.raises(RuntimeError, match="DELTA_CONCURRENT_APPEND") as caught:
-        build_snapshot(runtime, "snapshot.m.history")
+        build_alone(runtime, "snapshot.m.history")
 
     assert may_pass(caught.value)
 
@@ -168,4 +168,4 @@ def test_a_project_that_is_half_edited_costs_the_snapshot_alone(
     monkeypatch.setattr(runtime.dbt, "build", fail)
 
     with pytest.raises(ModelFailedError, match="no YAML"):
-        build_snapshot(runtime, "snapshot.m.history")
+        build_alone(runtime, "snapshot.m.history")

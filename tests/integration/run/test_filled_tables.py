@@ -1,0 +1,117 @@
+"""Tables that hooks fill: a refresh takes over the rows, and everything else goes on as before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from livemart.inspect.verify import exit_code, render_comparison
+from tests.integration.run.shop import ORDERS, THEN, order, shop_project
+from tests.project_run import ProjectRun, reasons, strategies
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.extended
+
+TOTALS = f"select shop_id, count(*) as n, sum(amount) as sales from {ORDERS} group by shop_id"
+# As packages that keep a log of each run have it: nothing but a hook knows the rows.
+RUN_LOG = """{{ config(materialized='incremental', full_refresh=false) }}
+with one as (select 1 as n)
+select cast(null as string) as run, cast(null as int) as rows_seen from one where 1 = 0"""
+RUNS = "select rows_seen, count(*) as runs from {{ ref('run_log') }} group by rows_seen"
+KEEP = "insert into {{ ref('run_log') }} select 'hook', 7"
+# A hook of the model corrects what its SQL gives.
+DOUBLE = "update {{ this }} set amount = amount * 2 where shop_id = 'a'"
+NET = f"""{{{{ config(post_hook="{DOUBLE}") }}}}
+select order_id, shop_id, cast(amount as decimal(12,2)) as amount from {ORDERS}"""
+NET_TOTALS = "select shop_id, sum(amount) as net from {{ ref('net') }} group by shop_id"
+
+
+def _write(run: ProjectRun, *statements: str) -> None:
+    for statement in statements:
+        run.spark.sql(statement)
+
+
+def _runs(run: ProjectRun) -> list[tuple[str, int]]:
+    return sorted((row["run"], row["rows_seen"]) for row in run.rows("mini.run_log"))
+
+
+def _count(run: ProjectRun) -> dict[int, int]:
+    return {row["rows_seen"]: row["runs"] for row in run.rows("mini.runs")}
+
+
+def test_a_refresh_takes_over_what_hooks_wrote_and_its_readers_follow(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = shop_project(spark, tmp_path, {"totals": TOTALS, "run_log": RUN_LOG, "runs": RUNS})
+    path = run.project / "dbt_project.yml"
+    path.write_text(f'{path.read_text()}\non-run-end: "{KEEP}"\n')
+    run.build()
+    run.refresh()
+    assert _runs(run) == [("hook", 7)]
+    assert _count(run) == {7: 1}
+
+    # A `dbt run` beside it, and rows of three more runs.
+    run.runtime.dbt.build(only=["model.mini.totals"], data_tests=False)
+    _write(
+        run,
+        "insert into mini.run_log values ('x', 1), ('y', 1)",
+        "update mini.run_log set rows_seen = 2 where run = 'y'",
+    )
+    run.deliver("orders", *(order(*row) for row in THEN))
+    run.refresh()
+
+    assert _runs(run) == [("hook", 7), ("hook", 7), ("x", 1), ("y", 2)]
+    assert reasons(run.newest)["run_log"] == "FILLED_BY_HOOKS"
+    assert strategies(run.newest)["runs"] in ("signed", "region")
+    assert _count(run) == {7: 2, 1: 1, 2: 1}
+    comparisons = {it.model: it for it in run.verify()}
+    assert render_comparison(comparisons["run_log"]) == (
+        "run_log  not compared  4 rows  (filled by hooks: not compared)"
+    )
+    assert exit_code(list(comparisons.values())) == 0
+
+    # Nothing is new, so nothing is done.
+    snapshot_id = run.newest.snapshot_id
+    run.refresh()
+    assert run.newest.snapshot_id == snapshot_id
+
+    # Other SQL: dbt makes the model, and keeps its rows.
+    run.edit("models/run_log.sql", RUN_LOG.replace("1 = 0", "1 = 2"))
+    run.refresh()
+    run.refresh()
+    assert len(_runs(run)) == 5
+    assert _runs(run)[-2:] == [("x", 1), ("y", 2)]
+    # `build` is a full refresh, which `full_refresh: false` withstands.
+    run.build()
+    run.refresh()
+    assert len(_runs(run)) == 6
+    assert _count(run) == {7: 4, 1: 1, 2: 1}
+    assert run.differing() == []
+
+
+def test_a_model_that_its_own_hook_corrects_is_made_by_dbt_when_its_inputs_change(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = shop_project(spark, tmp_path, {"net": NET, "net_totals": NET_TOTALS})
+    run.refresh()
+    before = {row["shop_id"]: float(row["net"]) for row in run.rows("mini.net_totals")}
+    assert before == {"a": 30.0, "b": 7.0}
+
+    run.deliver("orders", *(order(*row) for row in THEN))
+    run.refresh()
+
+    followed = {row["shop_id"]: float(row["net"]) for row in run.rows("mini.net_totals")}
+    assert followed == {"a": 36.0, "b": 9.0}
+    assert strategies(run.newest)["net_totals"] in ("signed", "region")
+    snapshot_id = run.newest.snapshot_id
+    run.refresh()
+    assert run.newest.snapshot_id == snapshot_id
+    # As a build has it.
+    run.build()
+    built = {row["shop_id"]: float(row["net"]) for row in run.rows("mini.net_totals")}
+    assert built == followed
+    assert run.differing() == []
