@@ -36,7 +36,6 @@ def test_a_walk_through_the_page(site: Site, visit: OpenVisit) -> None:
         assert names[0] == "Skip to the figures"
         assert stops[1]["tag"] == "select"
         assert names[2:] == [
-            "Open",
             "Pause",
             "1 h",
             "24 h",

@@ -4,22 +4,48 @@
 import { draw, fitChart } from "./page/chart.js";
 import { byId, say, write } from "./page/dom.js";
 import { link, listen, load, refresh, retryLater, show, stopListening, stopPulling, tick } from "./page/link.js";
-import { addressOf, shown } from "./page/shown.js";
+import { addressOf, page, shown } from "./page/shown.js";
 import { readPoints } from "./page/trend.js";
 import { windowWords } from "./page/words.js";
 
-async function choose(windowName, isNew) {
+// One choice after another within this time is passing by: arrow keys choose at every step.
+const PASSING_MS = 1000;
+
+// Without a list of restaurants, or with one that is too long, there is nothing to switch at once.
+const picker = document.querySelector("select#restaurant");
+const passing = { at: -Infinity, hasEntry: false };
+
+// Answers true if the figures are those that were chosen. The focus stays where it is.
+async function choose(windowName, restaurant) {
   stopListening();
-  if (!(await load(windowName))) return;
-  if (isNew) history.pushState(null, "", `${addressOf("/r")}?window=${windowName}`);
-  const name = windowWords(Number.parseInt(windowName, 10));
-  say(`Last ${name}: ${byId("order_count").querySelector(".value").textContent} orders.`);
+  const isOther = restaurant !== shown.restaurant;
+  if (!(await load(windowName, restaurant))) {
+    // The picker names whose figures these are, unless another choice is under way.
+    if (picker && !page.hasAttribute("aria-busy")) picker.value = shown.restaurant;
+    return false;
+  }
+  const words = windowWords(Number.parseInt(windowName, 10));
+  const orders = byId("order_count").querySelector(".value").textContent;
+  say(`${isOther ? `${byId("name").textContent}, last` : "Last"} ${words}: ${orders} orders.`);
   listen();
+  return true;
 }
 
-byId("windows").addEventListener("submit", (event) => {
+const addressShown = () => `${addressOf("/r")}?window=${shown.window}`;
+
+byId("windows").addEventListener("submit", async (event) => {
   event.preventDefault();
-  choose(event.submitter.value, true);
+  if (await choose(event.submitter.value, shown.restaurant)) history.pushState(null, "", addressShown());
+});
+
+picker?.addEventListener("change", async (event) => {
+  passing.hasEntry &&= event.timeStamp - passing.at < PASSING_MS;
+  passing.at = event.timeStamp;
+  if (!(await choose(shown.window, picker.value))) return;
+  // The way back leads past all that was passed by.
+  if (passing.hasEntry) history.replaceState(null, "", addressShown());
+  else history.pushState(null, "", addressShown());
+  passing.hasEntry = true;
 });
 
 byId("pause").addEventListener("click", () => {
@@ -42,7 +68,9 @@ byId("retry").addEventListener("click", () => {
 });
 
 addEventListener("popstate", () => {
-  choose(new URLSearchParams(location.search).get("window") ?? "24h", false);
+  passing.hasEntry = false;
+  const restaurant = decodeURIComponent(location.pathname.split("/")[2]);
+  choose(new URLSearchParams(location.search).get("window") ?? "24h", restaurant);
 });
 addEventListener("offline", () => {
   if (link.isPaused || link.isSignedOut) return;
@@ -70,6 +98,11 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 fitChart();
 
 byId("pause").hidden = false;
+if (picker) {
+  byId("open").hidden = true;
+  // A browser that loads a page again may keep what was chosen before.
+  picker.value = shown.restaurant;
+}
 shown.points = readPoints();
 draw();
 setInterval(tick, 1000);

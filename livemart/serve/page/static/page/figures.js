@@ -2,7 +2,7 @@
 // paints them. Text from events is only ever `textContent`.
 
 import { byId, make, toggle, write } from "./dom.js";
-import { shown, takeTimes } from "./shown.js";
+import { addressOf, shown, takeTimes } from "./shown.js";
 import {
   DASH, SPACE, averageOf, change, clock, count, moment, money, moveTo, percentOf, place, span, spanWithin, windowWords,
 } from "./words.js";
@@ -12,6 +12,7 @@ const ARROWS = { up: "\u25b2", down: "\u25bc", same: "=", none: DASH };
 export function paint(state) {
   const { restaurant, window: { hours, start, end, since, state: certainty }, metrics } = state;
   moveTo(restaurant);
+  shown.restaurant = restaurant.id;
   shown.window = `${hours}h`;
   shown.snapshot = state.snapshot_id;
   shown.epoch = state.epoch ?? null;
@@ -25,6 +26,7 @@ export function paint(state) {
   const dataAt = new Date(Math.min(state.as_of ? Date.parse(state.as_of) : Infinity, shown.publishedAt));
   byId("data-at").dateTime = dataAt.toISOString();
   write(byId("data-at"), clock(dataAt));
+  pickShown();
   for (const button of byId("windows").elements) {
     button.setAttribute("aria-pressed", String(button.value === shown.window));
   }
@@ -37,6 +39,16 @@ export function paint(state) {
   paintDishes(state.top_dishes, metrics.sales_amount.value);
   toggle(byId("late"), lateSentence(state.late_corrections, Date.parse(end)));
   write(byId("zone"), place.zone);
+}
+
+// The forms say what is shown: the picker never names another restaurant than the figures' own.
+function pickShown() {
+  byId("windows").setAttribute("action", addressOf("/r"));
+  const picker = document.querySelector(".picker");
+  if (!picker) return;
+  picker.elements.window.value = shown.window;
+  // Of an id that is typed, a new snapshot takes nothing away.
+  if (picker.elements.restaurant.localName === "select") picker.elements.restaurant.value = shown.restaurant;
 }
 
 function paintTile(tile, metrics, hours) {

@@ -4,7 +4,7 @@ import { removeChart } from "./chart.js";
 import { byId, say, toggle, write } from "./dom.js";
 import { get } from "./fetch.js";
 import { paint } from "./figures.js";
-import { addressOf, isShown, page, serverNow, shown, takeTimes } from "./shown.js";
+import { addressOf, isChosen, isShown, page, serverNow, shown, takeTimes } from "./shown.js";
 import { paintTrend } from "./trend.js";
 import { ageWords, clock, count, money } from "./words.js";
 
@@ -108,7 +108,7 @@ export function stopPulling() {
 }
 
 function receive(state) {
-  if (`${state.window.hours}h` !== shown.window || isShown(state)) return;
+  if (!isChosen(state) || isShown(state)) return;
   paint(state);
   tick();
   const { order_count: orders, sales_amount: sales } = state.metrics;
@@ -127,15 +127,15 @@ export function retryLater(seconds = 0) {
   link.timer = setTimeout(refresh, Math.max(wait * (0.5 + Math.random() / 2), seconds * 1000));
 }
 
-// Shows a window. Answers false if it could not, and says why on the page.
-export async function load(windowName) {
+// Shows a window of a restaurant. Answers false if it could not, and says why on the page.
+export async function load(windowName, restaurant) {
   link.request.abort();
   const request = new AbortController();
   link.request = request;
   page.setAttribute("aria-busy", "true");
   try {
     // State and trend of one snapshot, from the address of the page itself.
-    const path = `${addressOf("/r")}?window=${windowName}`;
+    const path = `${addressOf("/r", restaurant)}?window=${windowName}`;
     const { state, trend, failed } = await get(path, request.signal);
     paint(state);
     toggle(byId("failed"), failed);
@@ -160,7 +160,7 @@ export async function load(windowName) {
 
 // Pulls what the event of a snapshot leaves out.
 async function loadTrend(state) {
-  const isStill = () => isShown(state) && shown.window === `${state.window.hours}h`;
+  const isStill = () => isShown(state) && isChosen(state);
   if (!isStill() || link.isSignedOut) return;
   const path = `${addressOf("/v1/restaurants")}/trend?window=${shown.window}`;
   const trend = await get(path, link.request.signal);
@@ -175,7 +175,7 @@ function retryUnlessAborted(error) {
 }
 
 export async function refresh() {
-  if (!(await load(shown.window))) return;
+  if (!(await load(shown.window, shown.restaurant))) return;
   if (link.state === "offline") show("retrying");
   listen();
 }

@@ -37,5 +37,9 @@ export function isShown({ snapshot_id: id, epoch = null, published_at: published
   return id === shown.snapshot && isOfEpoch && Date.parse(publishedAt) === shown.publishedAt;
 }
 
+// True if a body is of the restaurant and the window that are shown.
+export const isChosen = ({ restaurant, window: { hours } }) =>
+  restaurant.id === shown.restaurant && `${hours}h` === shown.window;
+
 // Paths end with an id that may hold anything.
-export const addressOf = (base) => `${base}/${encodeURIComponent(shown.restaurant)}`;
+export const addressOf = (base, restaurant = shown.restaurant) => `${base}/${encodeURIComponent(restaurant)}`;
