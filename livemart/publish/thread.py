@@ -21,7 +21,8 @@ from livemart.publish.publisher import Publication
 from livemart.state.snapshots import Snapshot
 
 _POLL_SECONDS = 0.1
-_WAIT = wait_exponential_jitter(multiplier=0.5, max=30, jitter=1)
+# A store that is back has its snapshot within 15 s, the time that an attempt takes included.
+_WAIT = wait_exponential_jitter(multiplier=0.5, max=6, jitter=1)
 
 Publish = Callable[[Snapshot, bool], Publication | None]
 Confirm = Callable[[Snapshot, datetime], bool]

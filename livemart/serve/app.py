@@ -111,7 +111,7 @@ def create_app(
     runs = RunWatch(settings.warehouse, reader)
     parts = (settings, reader, guard, hub, readings, answers, measurements, lags, desk, runs)
     app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
-    install_problems(app)
+    install_problems(app, lambda: hub.newest_known(now()))
     app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)
     app.add_middleware(Envelope, measurements=measurements, larger={INGEST_PATH: MOST_INGEST_BYTES})
     # Outermost: all the others see a GET.

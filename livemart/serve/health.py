@@ -59,7 +59,7 @@ async def readyz(request: Request) -> JSONResponse:
     body: dict[str, Any] = {
         "status": "ready",
         "snapshot_id": published.snapshot_id,
-        "staleness_s": round(staleness.total_seconds(), 3),
+        "staleness_s": hub.staleness_s(published, guard.now()),
     }
     return JSONResponse(body, headers={"Cache-Control": "no-store"})
 

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.engine import URL, Connection, Engine, ExceptionContext, make_url
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from livemart.errors import PublishError, first_lines
@@ -26,6 +26,8 @@ _SQLITE = "sqlite:///"
 _BUSY_SECONDS = 10
 _BUSY_STEP_SECONDS = 0.01
 _CONNECT_SECONDS = 5
+# A reader that holds up others for longer is refused; a writer may copy a large model.
+_READ_SECONDS = 30
 _HINTS = {
     "postgresql": "start the database, or name another one with --store",
     "sqlite": "look at the file and its folder; a broken file may be deleted (tokens are in it)",
@@ -44,6 +46,8 @@ _CODES_OF_STATEMENTS = frozenset(
 UNDEFINED_TABLE = "42P01"
 UNDEFINED_COLUMN = "42703"
 _NOT_ALLOWED = "42501"
+# A standby, or a primary that became one: another host may take writes. Then: it is shut down.
+_STATES_OF_ANOTHER_SERVER = frozenset({"25006", "57P01", "57P02", "57P03"})
 _GRANT = "let the database user read this schema (to serve) or own it (to fill it), with `grant`"
 
 
@@ -59,20 +63,49 @@ def open_engine(url: str, *, writes: bool = False, busy_seconds: float | None = 
     if url.startswith(_SQLITE):
         busy_seconds = _BUSY_SECONDS if busy_seconds is None else busy_seconds
         return _open_sqlite(Path(url.removeprefix(_SQLITE)).absolute(), writes, busy_seconds)
-    address = make_url(url)
+    return _open_postgresql(make_url(url), writes)
+
+
+def _open_postgresql(address: URL, writes: bool) -> Engine:
+    # Imported late: who serves from SQLite needs no driver of PostgreSQL.
+    from livemart.store.sessions import SERVER_OPTIONS, TCP_PARAMETERS, Sessions
+
     # What the URL says holds on: a schema of one's own is `?options=-csearch_path%3Dserving`.
-    options = [*address.normalized_query.get("options", ()), "-c timezone=UTC"]
-    if not writes:
+    given = address.normalized_query
+    options = [SERVER_OPTIONS, *given.get("options", ()), "-c timezone=UTC"]
+    parameters: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, **TCP_PARAMETERS}
+    if writes:
+        # Of several hosts, that which is the primary now.
+        parameters["target_session_attrs"] = "read-write"
+    else:
+        options.insert(0, f"-c statement_timeout={_READ_SECONDS}s")
         options.append("-c default_transaction_read_only=on")
-    return sa.create_engine(
+    parameters = {name: value for name, value in parameters.items() if name not in given}
+    engine = sa.create_engine(
         address,
         pool_size=8,
         max_overflow=24,
         pool_timeout=_BUSY_SECONDS,
         pool_pre_ping=True,
         isolation_level="READ COMMITTED" if writes else "REPEATABLE READ",
-        connect_args={"connect_timeout": _CONNECT_SECONDS, "options": " ".join(options)},
+        connect_args={
+            "options": " ".join(options),
+            **parameters,
+        },
     )
+    sessions = Sessions()
+
+    @event.listens_for(engine, "do_connect")
+    def _open(dialect: Any, record: Any, words: Any, parameters: dict[str, Any]) -> Any:
+        return sessions.open(parameters)
+
+    @event.listens_for(engine, "handle_error")
+    def _leave_server(context: ExceptionContext) -> None:
+        state = getattr(context.original_exception, "sqlstate", None)
+        if state in _STATES_OF_ANOTHER_SERVER:
+            context.is_disconnect = True
+
+    return engine
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection, busy_seconds: float) -> None:

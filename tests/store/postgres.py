@@ -37,6 +37,11 @@ class Postgres:
         self._server: subprocess.Popen[bytes] | None = None
         self._numbers = count(1)
 
+    @property
+    def socket_path(self) -> str:
+        """Where its unix socket is."""
+        return str(self._folder / f".s.PGSQL.{self.port}")
+
     def new_store(self) -> str:
         """Make an empty schema and return its URL; a database each would be 7 MB."""
         name = f"store_{next(self._numbers)}"

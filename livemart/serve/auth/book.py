@@ -13,7 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from livemart.errors import PublishError
 from livemart.serve.auth.tokens import Token, TokenStore, hash_secret
+from livemart.serve.http.in_time import Inquiry
 
 _FORM = re.compile(r"lm_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _TRUSTED_FOR_S = 60.0
@@ -43,7 +45,8 @@ class TokenBook:
         self._tokens: Mapping[str, Token] = {}
         self._read_at: float | None = None
         self._tried_at: float | None = None
-        self._learning: asyncio.Task[None] | None = None
+        self._learning = Inquiry(self._learn)
+        self._learning_soon = Inquiry(self._learn_in_time)
         self._had_tokens = False
         self.session_key = ""
         self.on_change: Callable[[], None] = lambda: None
@@ -69,6 +72,9 @@ class TokenBook:
     def refresh(self) -> None:
         """Read the tokens again if they changed.
 
+        A store without any token, where there were some, is away or lost: nobody revoked them. They
+        are believed as long as those of a store that does not answer.
+
         Raises:
             PublishError: STORE_UNREACHABLE.
         """
@@ -76,6 +82,12 @@ class TokenBook:
             # The time before the question: the answer may be long in coming.
             started_at = self._clock()
             version = self._store.version()
+            if version == 0 and self._had_tokens:
+                raise PublishError(
+                    "STORE_UNREACHABLE",
+                    "the tokens are gone from the store",
+                    hint="bring the store back, or make new ones with `livemart token create`",
+                )
             if version != self.version:
                 self.session_key = self._store.session_key()
                 self._tokens = {token.token_id: token for token in self._store.tokens()}
@@ -84,23 +96,32 @@ class TokenBook:
             self._read_at = started_at
 
     async def learn(self) -> None:
-        """Read the tokens again in a thread if they changed."""
+        """Read the tokens again in a thread if they changed.
+
+        Raises:
+            PublishError: STORE_UNREACHABLE, also if there is no answer in time.
+        """
+        await self._learning.answer()
+
+    async def learn_soon(self) -> None:
+        """Read the tokens again, soon, and once for all who ask meanwhile: one may be new.
+
+        Raises:
+            PublishError: STORE_UNREACHABLE, also if there is no answer in time.
+        """
+        await self._learning_soon.answer()
+
+    async def _learn(self) -> None:
         version, self._tried_at = self.version, self._clock()
         await asyncio.to_thread(self.refresh)
         if self.version != version:
             self.on_change()
 
-    async def learn_soon(self) -> None:
-        """Read the tokens again, soon, and once for all who ask meanwhile: one may be new."""
-        if self._learning is None or self._learning.done():
-            self._learning = asyncio.create_task(self._learn_in_time())
-        await asyncio.shield(self._learning)
-
     async def _learn_in_time(self) -> None:
         if self._tried_at is not None:
             rest = _READ_AT_MOST_EVERY_S - (self._clock() - self._tried_at)
             await asyncio.sleep(max(0.0, rest))
-        await self.learn()
+        await self._learn()
 
     def find(self, text: str) -> Token | None:
         """Return the token of this text, valid or not; None if there is none."""

@@ -190,7 +190,10 @@ class TokenStore:
         return [_from_row(row) for row in self._read(query)]
 
     def version(self) -> int:
-        """Return a number that rises with every change of the tokens; 0 before the first."""
+        """Return a number that rises with every change of the tokens; 0 before the first.
+
+        Another store begins with another number.
+        """
         return int(self._secret(_VERSION) or 0)
 
     def session_key(self) -> str:
@@ -223,7 +226,8 @@ class TokenStore:
             with reached(writing), ExitStack() as stack:
                 connection = self._begin(writing, stack)
                 _METADATA.create_all(connection)
-                _insert_once(connection, _VERSION, "0")
+                # By chance: a store that takes the place of another has no number of that one.
+                _insert_once(connection, _VERSION, str(secrets.randbits(48)))
                 _insert_once(connection, _SESSION_KEY, secrets.token_urlsafe(48))
                 # Held until the end: two writers at once cannot come to the same number.
                 connection.execute(

@@ -7,7 +7,7 @@ words of an exception stay in the log.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -71,6 +71,8 @@ class ProblemError(Exception):
         self.code = code
         self.detail = detail
         self.status, self.title = self.kinds[code]
+        # Stands in the body beside the members that every problem has.
+        self.members: Mapping[str, Any] = {}
         self.headers = dict(headers or {})
         if self.status == 401:
             attribute = ', error="invalid_token"' if code == "TOKEN_REFUSED" else ""
@@ -118,6 +120,7 @@ class ProblemError(Exception):
             "code": self.code,
             "detail": self.detail,
             "instance": path,
+            **self.members,
         }
 
 
@@ -136,11 +139,16 @@ def problem_of(error: Exception) -> ProblemError:
     return ProblemError("SERVER_FAILED", "the reason is in the log of the server")
 
 
-def install_problems(app: FastAPI) -> None:
-    """Answer every expected exception of `app` with a problem; `Envelope` has the others."""
+def install_problems(app: FastAPI, held_snapshot: Callable[[], Mapping[str, Any]] = dict) -> None:
+    """Answer every expected exception of `app` with a problem; `Envelope` has the others.
+
+    `held_snapshot`: members that a problem of a store that is away has besides.
+    """
 
     async def answer(request: Request, error: Exception) -> Response:
         problem = problem_of(error)
+        if problem.code == "STORE_UNREACHABLE":
+            problem.members = held_snapshot()
         # The hub tells when the store goes away, and nothing being published yet is no fault.
         if problem.status == 500:
             structlog.get_logger().warning(

@@ -26,6 +26,13 @@ class Problem(Shape):
     code: str = Field(description="Stable; docs/errors.md has a section on each.")
     detail: str
     instance: str
+    snapshot_id: int | None = Field(
+        default=None, description="While the store is away: the newest snapshot in memory."
+    )
+    as_of: datetime | None = Field(default=None, description="The one now of that snapshot, UTC.")
+    staleness_s: float | None = Field(
+        default=None, description="Seconds since it was last known to be the newest."
+    )
 
 
 class SnapshotHead(Shape):

@@ -27,6 +27,10 @@ class Faults:
         """What answers are refused with; None if all is well."""
         return next(reversed(self._errors.values()), None)
 
+    def of(self, subject: Subject) -> PublishError | None:
+        """Return the present fault of one subject, None if it has none."""
+        return self._errors.get(subject)
+
     def report(self, subject: Subject, error: Exception) -> None:
         """Keep a fault; tell it, unless one of its kind was told since all was well."""
         fault = error if isinstance(error, PublishError) else _unexpected(subject, error)

@@ -13,13 +13,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
 from livemart.errors import PublishError
 from livemart.serve.auth.book import TokenBook
+from livemart.serve.http.in_time import Inquiry
 from livemart.serve.live.faults import Faults
+from livemart.serve.live.snapshot_json import to_text
 from livemart.store.reader import StoreReader
 from livemart.store.served import PublicationId, Published
 
@@ -55,6 +57,7 @@ class Hub:
         self._clock = clock
         self._poll_s = poll.total_seconds()
         self._faults = Faults()
+        self._inquiry = Inquiry(lambda: asyncio.to_thread(self._reader.newest))
         self._in_preparation: PublicationId | None = None
         # What a reading came upon, and what the last look showed.
         self._newest_read: Published | None = None
@@ -72,6 +75,11 @@ class Hub:
     def failure(self) -> PublishError | None:
         """Why the store cannot be looked at; None if it can."""
         return self._faults.newest
+
+    @property
+    def away(self) -> PublishError | None:
+        """Why no rows can be read from the store now; None if they can."""
+        return self._faults.of("snapshots")
 
     def clients_of(self, token_id: str) -> int:
         """Return how many streams are open by a token."""
@@ -114,7 +122,15 @@ class Hub:
 
     async def _look_at_snapshots(self) -> None:
         before, read, checked_at = self.published, self._newest_read, self.checked_at
-        self._newest_seen = newest = await asyncio.to_thread(self._reader.newest)
+        newest = await self._inquiry.answer()
+        if newest is None and before is not None:
+            # A file that was moved away, or is filled again: what is in memory is still true.
+            raise PublishError(
+                "STORE_UNREACHABLE",
+                f"snapshot {before.snapshot_id} was published, and is not in the store any more",
+                hint="bring the store back, or run build: it fills the store again",
+            )
+        self._newest_seen = newest
         # What the store says holds, unless a reading came upon more while it was asked.
         if self._newest_read is read and not (newest and read and newest.is_same_or_later(read)):
             self._newest_read = None
@@ -135,6 +151,20 @@ class Hub:
         """Return when a publication was last known to be the newest, by the last look."""
         last = self._newest_seen
         return last.checked_at if last is not None and last == published else published.checked_at
+
+    def staleness_s(self, published: Published, now: datetime) -> float:
+        """Return for how many seconds a publication was not known anew to be the newest."""
+        return round((now - self.checked(published)).total_seconds(), 3)
+
+    def newest_known(self, now: datetime) -> dict[str, Any]:
+        """Return which snapshot is still answered from, and how old it is; empty if none."""
+        if (newest := self.newest) is None:
+            return {}
+        return {
+            "snapshot_id": newest.snapshot_id,
+            "as_of": to_text(newest.as_of),
+            "staleness_s": self.staleness_s(newest, now),
+        }
 
     @property
     def newest(self) -> Published | None:

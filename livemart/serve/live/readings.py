@@ -22,6 +22,8 @@ from livemart.store.snapshot_view import SnapshotView
 _Result = TypeVar("_Result")
 # More threads would only wait for each other.
 _THREADS = 4
+# So often who waits for a reading finds out that the store went away.
+_LOOK_UP_EVERY_S = 0.5
 
 
 class Readings:
@@ -96,10 +98,27 @@ class Readings:
         return cast(_Result, await asyncio.shield(task))
 
     async def run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Run a function that asks the store, in a thread."""
+        """Run a function that asks the store, in a thread.
+
+        Raises:
+            PublishError: STORE_UNREACHABLE; at once while the hub knows that the store is away.
+        """
         loop = asyncio.get_running_loop()
-        result: _Result = await loop.run_in_executor(self._threads, partial(function, *arguments))
-        return result
+        reading: asyncio.Future[_Result] | None = None
+        try:
+            while True:
+                if (away := self._hub.away) is not None:
+                    raise away
+                if reading is None:
+                    call = partial(function, *arguments)
+                    reading = loop.run_in_executor(self._threads, call)
+                await asyncio.wait({reading}, timeout=_LOOK_UP_EVERY_S)
+                if reading.done():
+                    return reading.result()
+        finally:
+            # One that no thread has begun is not begun any more.
+            if reading is not None:
+                reading.cancel()
 
     def read_now(self, read: Callable[[SnapshotView], _Result]) -> Answer[_Result]:
         """Return what `read` makes of the newest snapshot, and which that is; for a thread."""

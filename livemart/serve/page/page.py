@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -129,7 +130,7 @@ def _first_page(
     """
     if window is not None:
         known_window(window)
-    with part_of(request, StoreReader).snapshot() as view:
+    with _newest(request) as view:
         if not has_owner_models(view):
             return RedirectResponse("/models", status_code=303)
         window = window or first_window(view, caller.tenants) or _FIRST_WINDOW
@@ -153,7 +154,7 @@ def _restaurant_page(
     if not caller.may_see(restaurant_id):
         raise unknown_restaurant()
     hub, now = part_of(request, Hub), part_of(request, callers.Guard).now
-    with part_of(request, StoreReader).snapshot() as view:
+    with _newest(request) as view:
         bodies = read_restaurants(view, {restaurant_id: PAGE_PARTS}).get(restaurant_id)
         if bodies is None:
             raise unknown_restaurant()
@@ -184,7 +185,7 @@ def _restaurant_page(
 
 
 def _models_page(request: Request, caller: CallerOf) -> Response:
-    with part_of(request, StoreReader).snapshot() as view:
+    with _newest(request) as view:
         served = sorted(view.models().values(), key=lambda model: model.name)
         values = _of_snapshot(request, caller, view)
         models = [
@@ -198,7 +199,7 @@ def _models_page(request: Request, caller: CallerOf) -> Response:
 
 def _model_page(request: Request, caller: CallerOf, name: str) -> Response:
     """Answer with a model's first rows; its script asks for the same again."""
-    with part_of(request, StoreReader).snapshot() as view:
+    with _newest(request) as view:
         model = view.models().get(name)
         if model is None or not may_read(caller, model):
             raise unknown_model()
@@ -247,6 +248,13 @@ def _letters_page(
         is_local=caller.is_local,
         **build_letters(page, choice, part_of(request, Settings), is_first=place is None),
     )
+
+
+def _newest(request: Request) -> AbstractContextManager[SnapshotView]:
+    """Open the newest snapshot; while the store is known to be away, no thread waits for it."""
+    if (away := part_of(request, Hub).away) is not None:
+        raise away
+    return part_of(request, StoreReader).snapshot()
 
 
 def _time(name: str, text: str) -> datetime | None:

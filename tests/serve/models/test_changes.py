@@ -66,7 +66,7 @@ class Desk:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     url = f"sqlite:///{tmp_path}/serving.db"
     with closing(StoreReader.open(url)) as reader:
-        readings = Readings(reader, cast(Hub, None))
+        readings = Readings(reader, cast(Hub, SimpleNamespace(away=None)))
         parts = {StoreReader: reader, Readings: readings}
         app = SimpleNamespace(state=SimpleNamespace(parts=parts))
         opened = Desk(url, cast(Request, SimpleNamespace(app=app)))
