@@ -287,8 +287,9 @@ def _failing_rows(test: DataTest, readers: _Readers, flat: Flat | None) -> tuple
     reader = readers.of(test.session)
     body = reader.own_text(test) if flat is None else flat.render(reader.names({}))
     most = MOST_ROWS if test.limit is None else min(test.limit, MOST_ROWS)
+    statement = f"select * from (\n{body}\n) failing limit {most}"
     try:
-        table = reader.session().sql(f"select * from (\n{body}\n) failing limit {most}")
+        table = reader.session([statement]).sql(statement)
         # As Spark writes them, in the zone of its session; columns may have one name.
         numbered = table.toDF(*map(str, range(len(table.columns))))
         texts = [

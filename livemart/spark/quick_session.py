@@ -6,7 +6,7 @@ its code compiled, and takes a third less with it. What a session knows (views, 
 it shares from when it was made; the catalog is one for all.
 
 The rows are the same, but for maps: of a key of GROUP BY, Spark 4.2 sorts the entries, and its
-generated code takes whatever lies in the slot of a NULL value; and `map(d, 1)` keeps a key of -0.0
+generated code reads the slot of a NULL value as it is; and `map(d, 1)` keeps a key of -0.0
 in generated code alone. A build generates code, so statements with maps do, too.
 """
 
