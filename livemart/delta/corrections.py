@@ -85,7 +85,7 @@ def commit_corrections(
 def _misleading(
     table: DeltaTable, files: TableVersion, listed: Sequence[DataFile]
 ) -> npt.NDArray[np.bool_]:
-    """Return which of the listed files lack bounds that readers need beside those that they have."""
+    """Return which listed files lack bounds that readers need beside those that they have."""
     adds = pa.table(table.get_add_actions(flatten=False)).combine_chunks()
     positions = {path: place for place, path in enumerate(adds.column("path").to_pylist())}
     order = pa.array([positions[file.path] for file in listed], pa.int64())
