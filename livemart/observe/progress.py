@@ -58,19 +58,31 @@ _STYLES = {
 def open_watcher(
     log_format: LogFormat, *, stream: TextIO | None = None
 ) -> Iterator[TerminalWatcher | LogWatcher]:
-    """Yield what is told about a run: a live table on a terminal, else log events.
+    """Yield what is told about a run: a live table on a terminal of its own, else log events.
+
+    In the background of a shell the terminal is the shell's: a table would be drawn over it.
 
     Args:
         log_format: `json` asks for log events on a terminal, too.
         stream: where to look for a terminal; standard error if None.
     """
-    console = make_console(stream or sys.stderr)
-    if log_format == "json" or not console.is_terminal:
+    stream = stream or sys.stderr
+    console = make_console(stream)
+    if log_format == "json" or not console.is_terminal or _is_in_background(stream):
         with _beating(LogWatcher()) as log_watcher:
             yield log_watcher
         return
     with TerminalWatcher(console) as watcher:
         yield watcher
+
+
+def _is_in_background(stream: TextIO) -> bool:
+    """Return True if another group of processes has the terminal of a stream."""
+    try:
+        return os.tcgetpgrp(stream.fileno()) != os.getpgrp()
+    except OSError:
+        # It is not the terminal that this process is controlled by: nobody else draws on it.
+        return False
 
 
 @contextmanager

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from livemart.state.last_run import BuildProgress, LastRun, keep_last_run
+from livemart.state.lock import hold_warehouse
 from tests.e2e import accessibility
 from tests.e2e.conftest import OpenSite, OpenVisit
 from tests.e2e.raw_orders import AZUL, NEW, QUIET, RESTAURANTS
@@ -206,7 +208,9 @@ def test_not_found(site: Site, visit: OpenVisit) -> None:
 
 
 @pytest.mark.extended
-def test_nothing_published(open_site: OpenSite, visit: OpenVisit) -> None:
+def test_while_the_first_build_runs_the_page_says_how_far_it_is_and_loads_by_itself(
+    open_site: OpenSite, visit: OpenVisit
+) -> None:
     site = open_site(is_published=False)
     opened = visit(site, before=accessibility.bring_axe)
     opened.expected = _REFUSED
@@ -214,9 +218,15 @@ def test_nothing_published(open_site: OpenSite, visit: OpenVisit) -> None:
     assert "NOTHING_PUBLISHED" in opened.page.locator("main").inner_text()
     _examine(opened, "nothing-published")
 
-    site.publish()
-    opened.page.get_by_role("link", name="Try again").click()
-    opened.wait_live()
+    began_at = datetime.now(UTC)
+    with hold_warehouse(site.warehouse) as lock:
+        for done in (3, 4):
+            progress = BuildProgress(done, 5)
+            run = LastRun("up", lock.holder.pid, began_at, began_at, progress=progress)
+            keep_last_run(site.warehouse, run)
+            opened.wait_text("#detail", f"Building {done} of 5 models; this page loads by itself.")
+        site.publish()
+        opened.wait_live()
 
 
 def test_the_chart_reads_out_the_point_under_the_hand(site: Site, visit: OpenVisit) -> None:

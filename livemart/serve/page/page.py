@@ -20,6 +20,7 @@ from anyio import from_thread
 from fastapi import APIRouter, Form, Query
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
@@ -44,7 +45,7 @@ from livemart.serve.owner.pull import known_window, unknown_restaurant
 from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page.letters_view import LETTERS_PATH, build_letters
 from livemart.serve.page.models_view import build_model, build_rows
-from livemart.serve.page.run_words import failure_words
+from livemart.serve.page.run_words import failure_words, waiting_words
 from livemart.serve.page.text import DASH, age
 from livemart.serve.page.view import build_view
 from livemart.settings import Settings
@@ -91,7 +92,8 @@ class _PageRoute(APIRoute):
             except (ProblemError, PublishError) as error:
                 if _wants_json(request):
                     raise
-                return _problem_page(request, error)
+                # It may read the store.
+                return await run_in_threadpool(_problem_page, request, error)
 
         return answer_in_html
 
@@ -323,12 +325,17 @@ def _problem_page(request: Request, error: Exception) -> Response:
         href, action = "/models", "Served models"
     else:
         href, action = "/", "To the first page"
+    detail = f"{problem.detail[:1].upper()}{problem.detail[1:]}."
+    if is_waiting := problem.code == "NOTHING_PUBLISHED":
+        run, now = part_of(request, RunWatch).newest(), part_of(request, callers.Guard).now()
+        detail = waiting_words(run, now)
     return _page(
         "message.html",
         status=problem.status,
         headers=problem.headers,
         title=problem.title,
-        detail=f"{problem.detail[:1].upper()}{problem.detail[1:]}.",
+        detail=detail,
+        is_waiting=is_waiting,
         code=problem.code,
         href=href,
         action=action,

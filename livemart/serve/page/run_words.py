@@ -27,3 +27,19 @@ def failure_words(run: LastRun | None, now: datetime, *, is_admin: bool) -> str:
         if failure.models:
             words += f" in {', '.join(failure.models)}"
     return f"{words}."
+
+
+def waiting_words(run: LastRun | None, now: datetime) -> str:
+    """Return sentences for a page that waits for the first snapshot; it loads by itself then.
+
+    Args:
+        run: None if nobody knows of one.
+        now: wall clock, UTC.
+    """
+    if run is not None and run.ending is None:
+        if (progress := run.progress) is None:
+            return f"The first build began {age(now - run.began_at)}; this page loads by itself."
+        word = "model" if progress.models == 1 else "models"
+        return f"Building {progress.done} of {progress.models} {word}; this page loads by itself."
+    failed = failure_words(run, now, is_admin=False)
+    return failed or "No snapshot is published yet; this page loads by itself once one is."

@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from livemart.serve.page.run_words import failure_words
-from livemart.state.last_run import LastRun, RunFailure
+from livemart.serve.page.run_words import failure_words, waiting_words
+from livemart.state.last_run import BuildProgress, LastRun, RunFailure
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=12)
@@ -29,3 +29,24 @@ def test_without_a_failure_nothing_is_said() -> None:
     done = replace(FAILED, ending="ok", failure=None)
 
     assert [failure_words(run, LATER, is_admin=True) for run in (None, done)] == ["", ""]
+
+
+def test_while_nothing_is_published_the_page_says_how_far_the_build_is() -> None:
+    running = replace(FAILED, ending=None)
+
+    assert [
+        waiting_words(run, LATER)
+        for run in (
+            None,
+            FAILED,
+            running,
+            replace(running, progress=BuildProgress(3, 5)),
+            replace(running, progress=BuildProgress(0, 1)),
+        )
+    ] == [
+        "No snapshot is published yet; this page loads by itself once one is.",
+        "The last run failed 12 min ago.",
+        "The first build began 12 min ago; this page loads by itself.",
+        "Building 3 of 5 models; this page loads by itself.",
+        "Building 0 of 1 model; this page loads by itself.",
+    ]

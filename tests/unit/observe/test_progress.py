@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import io
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from livemart.run.batch import BatchOutcome
 from livemart.run.follower import PlanChange
 from livemart.state.drift import DriftedField, DriftKind
 from tests.unit.observe.outcomes import make_held_outcome, make_landed, make_snapshot
+from tests.waits import PATIENCE_S
 
 PACKAGE = Path(__file__).resolve().parents[3] / "livemart"
 
@@ -32,12 +35,38 @@ class Terminal(io.StringIO):
         return True
 
 
+BACKGROUND = """
+import fcntl, os, pty, signal, sys, termios
+from livemart.observe.progress import open_watcher
+main, side = pty.openpty()
+os.setsid()
+fcntl.ioctl(side, termios.TIOCSCTTY, 0)
+terminal = os.fdopen(side, "w")
+with open_watcher("text", stream=terminal) as watcher:
+    print(type(watcher).__name__, flush=True)
+if (child := os.fork()) == 0:
+    # As a shell does for `up &`.
+    os.setpgid(0, 0)
+    with open_watcher("text", stream=terminal) as watcher:
+        print(type(watcher).__name__, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
 def show(outcome: BatchOutcome) -> str:
     console = Console(file=io.StringIO(), record=True, width=200)
 
     TerminalWatcher(console).batch_ended(outcome)
 
     return console.export_text()
+
+
+def test_in_the_background_of_a_terminal_plain_lines_are_logged() -> None:
+    with subprocess.Popen([sys.executable, "-c", BACKGROUND], stdout=subprocess.PIPE) as process:
+        told, _ = process.communicate(timeout=PATIENCE_S)
+
+    assert told.decode().split() == ["TerminalWatcher", "LogWatcher"]
 
 
 def test_a_snapshot_is_described_in_one_line() -> None:

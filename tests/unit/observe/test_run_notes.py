@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,9 +18,16 @@ from livemart.errors import ConfigError, RefreshError
 from livemart.observe.run_notes import RunNotes
 from livemart.settings import load_settings
 from livemart.state.drift import DriftedField, DriftKind
-from livemart.state.last_run import BuildProgress, LastRun, TestStanding, read_last_run
+from livemart.state.last_run import (
+    BuildProgress,
+    LastRun,
+    TestStanding,
+    read_last_run,
+    run_from_json,
+)
 from livemart.state.lock import hold_warehouse
 from livemart.state.places import StateFolder
+from livemart.store.reader import StoreReader
 from tests.unit.observe.outcomes import make_held_outcome, make_outcome
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -221,3 +228,33 @@ def test_a_full_disk_ends_no_run_because_of_its_note(
     with course.run() as told:
         monkeypatch.setattr("livemart.observe.run_notes.keep_last_run", refuse)
         told.batch_ended(make_outcome())
+
+
+def test_a_store_elsewhere_has_the_copy_when_the_run_has_ended(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
+    given = {"warehouse": tmp_path / "warehouse", "store": url}
+    notes = RunNotes(load_settings(given, environ={}, directory=tmp_path), "refresh")
+    watcher = SimpleNamespace(batch_ended=_say_nothing)
+
+    with (
+        pytest.raises(RefreshError),
+        hold_warehouse(tmp_path / "warehouse"),
+        notes.until_end(),
+    ):
+        notes.hears(watcher).batch_ended(make_outcome())
+        raise FAILED
+
+    with closing(StoreReader.open(url)) as reader:
+        assert run_from_json(reader.run_copy()) == read_last_run(tmp_path / "warehouse")
+
+
+def test_a_store_that_is_away_ends_no_run(tmp_path: Path) -> None:
+    given = {"warehouse": tmp_path, "store": "postgresql://127.0.0.1:1/none"}
+    notes = RunNotes(load_settings(given, environ={}, directory=tmp_path), "refresh")
+
+    with hold_warehouse(tmp_path), notes.until_end():
+        notes.hears(SimpleNamespace(step=_say_nothing)).step("starting Spark")
+
+    run = read_last_run(tmp_path)
+    assert run is not None
+    assert run.ending == "ok"
