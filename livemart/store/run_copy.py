@@ -40,6 +40,6 @@ def read_run_copy(engine: Engine) -> Any | None:
     try:
         with engine.begin() as connection:
             row = connection.execute(sa.select(_COPY.c.content)).first()
-    except (sa.exc.DBAPIError, sa.exc.TimeoutError):
+    except sa.exc.SQLAlchemyError:
         return None
     return None if row is None else row.content

@@ -40,6 +40,8 @@ def waiting_words(run: LastRun | None, now: datetime) -> str:
         if (progress := run.progress) is None:
             return f"The first build began {age(now - run.began_at)}; this page loads by itself."
         word = "model" if progress.models == 1 else "models"
+        if progress.done == progress.models:
+            return f"Testing {progress.models} {word}; this page loads by itself."
         return f"Building {progress.done} of {progress.models} {word}; this page loads by itself."
     failed = failure_words(run, now, is_admin=False)
     return failed or "No snapshot is published yet; this page loads by itself once one is."

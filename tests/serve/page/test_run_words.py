@@ -42,6 +42,7 @@ def test_while_nothing_is_published_the_page_says_how_far_the_build_is() -> None
             running,
             replace(running, progress=BuildProgress(3, 5)),
             replace(running, progress=BuildProgress(0, 1)),
+            replace(running, progress=BuildProgress(5, 5)),
         )
     ] == [
         "No snapshot is published yet; this page loads by itself once one is.",
@@ -49,4 +50,5 @@ def test_while_nothing_is_published_the_page_says_how_far_the_build_is() -> None
         "The first build began 12 min ago; this page loads by itself.",
         "Building 3 of 5 models; this page loads by itself.",
         "Building 0 of 1 model; this page loads by itself.",
+        "Testing 5 models; this page loads by itself.",
     ]
