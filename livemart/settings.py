@@ -31,7 +31,7 @@ from livemart.intervals import parse_interval
 
 _PREFIX = "LIVEMART_"
 _FILE = "livemart.yml"
-_PATHS = ("project_dir", "profiles_dir", "target_path", "warehouse", "landing", "jars")
+_PATHS = ("project_dir", "profiles_dir", "target_path", "warehouse", "landing", "jars", "state")
 
 
 _NO_MAPPING = "write a YAML mapping, such as 'name: value' or '{name: value, list: [1, 24]}'"
@@ -83,6 +83,14 @@ def _check_networks(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def _check_state(folder: Path | None) -> Path | None:
+    if folder is not None and not (folder / "manifest.json").is_file():
+        raise ValueError(
+            "name a folder that holds the manifest.json of an earlier run, such as a copy of target"
+        )
+    return folder
+
+
 def _read_words(value: object) -> object:
     return tuple(value.split()) if isinstance(value, str) else value
 
@@ -119,11 +127,15 @@ _WORDS = ("select", "exclude")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Words of dbt's, or the name of a selector in `selectors.yml`; all nodes if there are none."""
+    """Words of dbt's, or the name of a selector in `selectors.yml`; all nodes if there are none.
+
+    `state`: folder of an earlier `manifest.json`, which the method `state:` compares with.
+    """
 
     select: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     selector: str | None = None
+    state: Path | None = None
 
     def __bool__(self) -> bool:
         return bool(self.select or self.exclude or self.selector)
@@ -142,6 +154,7 @@ class Selection:
             "--select": self.select,
             "--exclude": self.exclude,
             "--selector": (self.selector,) if self.selector else (),
+            "--state": (str(self.state),) if self.state and self else (),
         }
         return [word for flag, words in words_by_flag.items() if words for word in (flag, *words)]
 
@@ -173,6 +186,7 @@ class Settings(BaseSettings):
     select: Words = ()
     exclude: Words = ()
     selector: Annotated[str, Field(min_length=1)] | None = None
+    state: Annotated[Path | None, AfterValidator(_check_state)] = None
     as_of: Annotated[datetime | None, BeforeValidator(_read_instant)] = None
     clock: Literal["wall", "event_time"] = "wall"
     pane: Interval = timedelta(minutes=5)
@@ -203,7 +217,7 @@ class Settings(BaseSettings):
 
     @property
     def selection(self) -> Selection:
-        return Selection(self.select, self.exclude, self.selector)
+        return Selection(self.select, self.exclude, self.selector, self.state)
 
     @property
     def store_url(self) -> str | None:

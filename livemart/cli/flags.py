@@ -47,6 +47,9 @@ SELECTION = (
     click.option("--select", "-s", multiple=True, metavar="NAME", help="Models, as dbt selects."),
     click.option("--exclude", multiple=True, metavar="NAME", help="Models to leave out."),
     click.option("--selector", metavar="NAME", help="A selection of selectors.yml."),
+    click.option(
+        "--state", metavar="DIR", help="Folder of an earlier manifest.json, for state:modified."
+    ),
 )
 OUTPUT = (
     click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log events."),

@@ -274,8 +274,14 @@ class Dbt:
         self.check_profile()
         with self._invocation(lambda parameters: NoCursor(), QuestionLog(self.run)):
             manifest = self._parsed()
-            schema = str(self._credentials().schema)
-        return read_manifest(manifest, {}, directory=str(self.project_dir), target_schema=schema)
+            credentials = self._credentials()
+        return read_manifest(
+            manifest,
+            {},
+            directory=str(self.project_dir),
+            target_schema=str(credentials.schema),
+            parameters=credentials.server_side_parameters or {},
+        )
 
     def compile_again(self, unique_ids: Collection[str]) -> Project:
         """Return the project with some nodes compiled on the warehouse as it is now.
@@ -428,7 +434,13 @@ class Dbt:
             self._parsed()
             result = self._invoke([*arguments, "--output", "json", "--output-keys", "unique_id"])
         if not result.success or not isinstance(result.result, list):
-            raise self._failed(result.exception)
+            failed = self._failed(result.exception)
+            if selection.state is None and "state selector method" in failed.message:
+                failed.hint = (
+                    "name the folder of an earlier manifest.json with --state DIR, such as a copy "
+                    "of target that was made before the change"
+                )
+            raise failed
         chosen = frozenset(json.loads(line)["unique_id"] for line in result.result)
         if not chosen:
             names = [node.name for node in self._manifest.nodes.values()]

@@ -39,6 +39,17 @@ class Hooks:
     before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def placed(self) -> Iterator[tuple[str, str]]:
+        """Yield each statement behind the place of its hook, in words."""
+        places: list[tuple[str, tuple[str, ...]]] = [
+            ("on-run-start", self.on_run_start),
+            ("on-run-end", self.on_run_end),
+            *((f"pre-hook of {key}", sent) for key, sent in self.before.items()),
+            *((f"post-hook of {key}", sent) for key, sent in self.after.items()),
+        ]
+        for place, sent in places:
+            yield from ((place, statement) for statement in sent)
+
 
 NO_HOOKS = Hooks()
 

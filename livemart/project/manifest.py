@@ -21,6 +21,7 @@ from livemart.project.declared.name_clashes import names_in_two_cases, table_mis
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
 from livemart.project.declared.policy import parse_model_policy
 from livemart.project.declared.table_properties import property_mistakes, session_mistakes
+from livemart.project.declared.time_zones import zone_mistakes
 from livemart.project.declared_columns import ONE_COLUMN
 from livemart.project.filled_tables import with_filled_tables
 from livemart.project.graph import (
@@ -127,6 +128,7 @@ def read_manifest(
         questions=questions or {},
     )
     errors += session_mistakes(parameters or {}, hooks)
+    errors += zone_mistakes(parameters or {}, hooks.placed())
     return with_filled_tables(with_sessions(project, parameters or {}, hooks), hooks), errors
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from livemart.errors import ConfigError, first_lines
 from livemart.project.session_spec import PLAIN, SessionSpec
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
     """Set what can still be set in a session that has started.
 
     The rest counts when Spark starts, if at all: dbt-spark passes over it, too.
+
+    Raises:
+        ConfigError: SESSION_SETTING_REFUSED, naming setting and value.
     """
     from pyspark.errors import PySparkException
 
@@ -76,7 +80,12 @@ def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
             session.conf.set(name, value)
         except PySparkException as error:
             if not (error.getCondition() or "").startswith("CANNOT_MODIFY"):
-                raise
+                raise ConfigError(
+                    "SESSION_SETTING_REFUSED",
+                    f"profiles.yml: server_side_parameters: {name}: found {value}: "
+                    f"{first_lines(error)}",
+                    hint="write a value that Spark takes, or leave the setting out",
+                ) from error
 
 
 def is_utc(session: SparkSession) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import RefreshError
+from livemart.errors import ConfigErrors, RefreshError
 from livemart.refresh.context import KeptBetweenBatches
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.input_files import project_files, waiting_files
@@ -342,21 +342,22 @@ def is_small_refresh(settings: Settings) -> bool:
 
 
 def check_project(settings: Settings) -> None:
-    """Check what can be checked before anything is started or made: project and profile.
+    """Check what can be checked before anything is started or made: profile and YAML.
+
+    dbt keeps what it has parsed, so that reading the project beside Spark takes less.
 
     Raises:
-        ConfigError: DBT_PROJECT_NOT_FOUND, PROFILES_NOT_FOUND, PROFILE_NOT_SESSION and the like.
+        ConfigError: DBT_PROJECT_NOT_FOUND, PROFILES_NOT_FOUND, PROFILE_NOT_SESSION and the like;
+            DBT_FAILED; every mistake in what the project says to livemart at once.
     """
-    from livemart.project.dbt import Dbt
-
-    Dbt(
-        settings.project_dir, settings.profiles_dir, target=settings.target, vars=settings.vars
-    ).check_profile()
+    _, mistakes = open_dbt(settings, None).parse()
+    if mistakes:
+        raise ConfigErrors(mistakes)
 
 
 def open_dbt(
     settings: Settings,
-    session: SessionFactory,
+    session: SessionFactory | None,
     progress: Callable[[NodeProgress], None] | None = None,
 ) -> Dbt:
     """Return the dbt of a run: its project, target and variables."""

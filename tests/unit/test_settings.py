@@ -11,7 +11,7 @@ import pytest
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigErrors
-from livemart.settings import load_settings
+from livemart.settings import Selection, load_settings
 
 
 def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path: Path) -> None:
@@ -134,6 +134,22 @@ def test_a_selector_stands_alone(tmp_path: Path) -> None:
     (error,) = raised.value.errors
     assert error.message == "--selector: found 'nightly' beside --exclude orders"
     assert load_settings({"selector": "nightly"}, environ={}).selector == "nightly"
+
+
+def test_a_state_is_a_folder_that_holds_a_manifest(tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors, match=r"--state: found .*earlier"):
+        load_settings({"state": "earlier"}, environ={}, directory=tmp_path)
+    (tmp_path / "earlier").mkdir()
+    (tmp_path / "earlier" / "manifest.json").touch()
+    flags = {"state": "earlier", "select": ("state:modified+",)}
+
+    settings = load_settings(flags, environ={}, directory=tmp_path)
+
+    assert settings.selection.arguments == [
+        *("--select", "state:modified+"),
+        *("--state", str(tmp_path / "earlier")),
+    ]
+    assert not Selection(state=tmp_path)
 
 
 def test_variables_of_other_programs_are_left_alone(tmp_path: Path) -> None:

@@ -114,15 +114,9 @@ def session_mistakes(parameters: Mapping[str, str], hooks: Hooks) -> list[Config
         if name.lower().startswith(_DEFAULTS):
             default = (f"delta.{name[len(_DEFAULTS) :]}", value)
             errors += _refused([default], f"profiles.yml: server_side_parameters: {name}")
-    places: list[tuple[str, Iterable[str]]] = [
-        ("on-run-start", hooks.on_run_start),
-        ("on-run-end", hooks.on_run_end),
-        *((f"pre-hook of {key}", sent) for key, sent in hooks.before.items()),
-        *((f"post-hook of {key}", sent) for key, sent in hooks.after.items()),
-    ]
-    for place, sent in places:
-        for statement in map(bare_statement, sent):
-            errors += _refused(_set_by(statement), f"{place}: {statement[:80]}")
+    for place, text in hooks.placed():
+        statement = bare_statement(text)
+        errors += _refused(_set_by(statement), f"{place}: {statement[:80]}")
     return errors
 
 

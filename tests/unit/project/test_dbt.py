@@ -174,6 +174,42 @@ def test_a_selector_names_what_selectors_yml_says(jaffle: Path) -> None:
         dbt.selection(Selection(selector="fewer"))
 
 
+def test_a_state_is_compared_with_the_manifest_of_an_earlier_run(jaffle: Path) -> None:
+    earlier = jaffle / "earlier"
+    earlier.mkdir()
+    dbt = Dbt(jaffle)
+    dbt.load()
+    shutil.copy(dbt.target_dir / "manifest.json", earlier)
+    model = next(jaffle.glob("models/**/stg_orders.sql"))
+    model.write_text(f"{model.read_text()}\n-- edited")
+    edited = Dbt(jaffle)
+    edited.load()
+
+    assert "model.jaffle.orders" in edited.selection(Selection(("state:modified+",), state=earlier))
+    assert edited.selection(Selection(("state:modified",), state=earlier)) == {
+        "model.jaffle.stg_orders"
+    }
+    with pytest.raises(ConfigError) as raised:
+        edited.selection(Selection(("state:modified+",)))
+    assert "--state DIR" in raised.value.hint
+
+
+def test_a_time_zone_that_is_none_is_refused_before_anything_runs(jaffle: Path) -> None:
+    profile = jaffle / "profiles.yml"
+    loaded = yaml.safe_load(profile.read_text())
+    for output in loaded["jaffle"]["outputs"].values():
+        output["server_side_parameters"] = {"spark.sql.session.timeZone": "Europe/Lisbonn"}
+    profile.write_text(yaml.safe_dump(loaded))
+
+    _, (mistake,) = Dbt(jaffle).parse()
+
+    assert mistake.code == "SESSION_SETTING_REFUSED"
+    assert mistake.message == (
+        "profiles.yml: server_side_parameters: spark.sql.session.timeZone: found no time zone "
+        "Europe/Lisbonn, did you mean Europe/Lisbon?"
+    )
+
+
 def test_other_rows_of_a_seed_are_another_checksum(jaffle: Path, project: Project) -> None:
     with (jaffle / "seeds" / "raw_orders.csv").open("a") as file:
         file.write("5,1,2026-01-04 00:00:00.000000,placed,13\n")

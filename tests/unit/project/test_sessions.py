@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 from pyspark.errors import AnalysisException
 
+from livemart.errors import ConfigError
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import NodeSessions, is_utc, keep_sessions, session_of, set_all
 
@@ -78,7 +79,7 @@ def test_what_counts_when_spark_starts_is_passed_over_and_a_mistake_is_not() -> 
     set_all(session, {"spark.driver.memory": "4g", "a.b": "1"})
 
     assert session.settings == {"a.b": "1"}
-    with pytest.raises(AnalysisException):
+    with pytest.raises(ConfigError, match=r"SESSION_SETTING_REFUSED: .*bad: found 1: "):
         set_all(session, {"bad": "1"})
 
 
