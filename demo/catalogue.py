@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-# City, IANA time zone, currency, and what a currency unit buys there compared with a euro.
+# City, IANA time zone, currency, and what a currency unit buys there compared with a euro. Each has
+# one beside it with its currency, in another zone where there is one: there its restaurants move.
 _CITIES = (
     ("Berlin", "Europe/Berlin", "EUR", Decimal(1)),
     ("London", "Europe/London", "GBP", Decimal("0.9")),
@@ -29,7 +30,18 @@ _DISHES = (
     "Caesar Salad", "Fish & Chips", "Lasagne", "Bibimbap", "Shakshuka", "Gyoza", "Moussaka", "Poke",
     "Pierogi", "Jollof Rice", "Tiramisu", "Mango Lassi", "Lemonade",
 )  # fmt: skip
-_MOVES_TO = "Europe/Madrid"
+_MOVES = {
+    ("Berlin", "Helsinki"): "Europe/Helsinki",
+    ("London", "Gibraltar"): "Europe/Gibraltar",
+    ("New York", "Chicago"): "America/Chicago",
+    ("Tokyo", "Osaka"): "Asia/Tokyo",
+    ("São Paulo", "Manaus"): "America/Manaus",
+    ("Mumbai", "Delhi"): "Asia/Kolkata",
+    ("Sydney", "Perth"): "Australia/Perth",
+    ("Lisbon", "Madrid"): "Europe/Madrid",
+}
+_FRIENDS = "& Friends' "
+_STYLES = ("House", "Grandma's", "Classic", "Large", "Famous")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +67,28 @@ class Restaurant:
     dish_weights: tuple[float, ...]
 
     def renamed(self) -> Restaurant:
-        """Return the restaurant under a new name."""
-        return self._changed(name=f"{self.name} & Friends")
+        """Return the restaurant with friends as owners, or without them again."""
+        owner, _, place = self.name.partition(" ")
+        if place.startswith(_FRIENDS):
+            name = f"{owner} {place.removeprefix(_FRIENDS)}"
+        else:
+            name = f"{owner} {_FRIENDS}{place}"
+        return self._changed(name)
 
     def moved(self) -> Restaurant:
-        """Return the restaurant in another time zone; it sells in the same currency."""
-        return self._changed(time_zone=ZoneInfo(_MOVES_TO))
+        """Return the restaurant in another city with its currency, or back in its first one."""
+        for (here, there), zone in _MOVES.items():
+            if self.name.endswith(f" {here}"):
+                return self._changed(f"{self.name.removesuffix(here)}{there}", ZoneInfo(zone))
+            if self.name.endswith(f" {there}"):
+                first = next(it for city, it, *_ in _CITIES if city == here)
+                return self._changed(f"{self.name.removesuffix(there)}{here}", ZoneInfo(first))
+        raise AssertionError(f"{self.name} is in no city")
 
-    def _changed(self, *, name: str | None = None, time_zone: ZoneInfo | None = None) -> Restaurant:
+    def _changed(self, name: str, time_zone: ZoneInfo | None = None) -> Restaurant:
         return Restaurant(
             self.restaurant_id,
-            name or self.name,
+            name,
             time_zone or self.time_zone,
             self.currency,
             self.weight,
@@ -123,6 +146,15 @@ def open_restaurants(rng: random.Random, *, restaurants: int, dishes: int) -> Se
             )
         )
     return opened
+
+
+def renamed_dish(name: str, step: int) -> str:
+    """Return the name that a dish of this first name gets at a step.
+
+    >>> renamed_dish("Lasagne", 3), renamed_dish("Lasagne", 6)
+    ('Large Lasagne', "Grandma's Lasagne")
+    """
+    return f"{_STYLES[step % len(_STYLES)]} {name}"
 
 
 def _dish_name(position: int) -> str:

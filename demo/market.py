@@ -17,7 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from demo.catalogue import Restaurant, open_restaurants
+from demo.catalogue import Restaurant, open_restaurants, renamed_dish
 from demo.delivery import Deliver, Delivery, hand_over_lines
 from demo.demand import demand
 from demo.records import Order, broken_line, dish_line, next_version, restaurant_line
@@ -255,13 +255,14 @@ class Market:
     def _change_menus(
         self, landing: Path, name: str, at: datetime, counts: Counter[str]
     ) -> Iterator[Path]:
-        """Rename a dish, and rename a restaurant or move it to another time zone."""
+        """Rename a dish, and rename a restaurant or move it to another city."""
         rng = self._rng
         chosen = rng.randrange(len(self._restaurants))
         restaurant = self._restaurants[chosen]
         restaurant = restaurant.moved() if self._steps % 4 else restaurant.renamed()
         self._restaurants[chosen] = restaurant
         dish = rng.choice(restaurant.dishes)
+        new_name = renamed_dish(dish.name, self._steps)
         counts["restaurant"] += 1
         counts["dish"] += 1
         yield from self._deliver(
@@ -270,7 +271,7 @@ class Market:
         yield from self._deliver(
             landing / "dishes",
             f"{name}.jsonl",
-            [dish_line(dish.dish_id, dish.restaurant_id, f"{dish.name} ({self._steps})", at, "u")],
+            [dish_line(dish.dish_id, dish.restaurant_id, new_name, at, "u")],
         )
 
     def _write_restaurants(
