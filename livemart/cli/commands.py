@@ -171,6 +171,7 @@ def token() -> None:
     metavar="SOURCE",
     help="To which source it may send records; repeatable. It reads nothing.",
 )
+@click.option("--unseen", is_flag=True, help="Take a tenant that no served row is of yet.")
 @click.option(
     "--expires",
     default="90d",
@@ -184,21 +185,28 @@ def create_token(
     admin: bool,
     sources: tuple[str, ...],
     expires: str,
+    unseen: bool,
     **flags: Any,
 ) -> None:
     """Make a token and print it, this once; only its hash is kept."""
     if [admin, bool(tenant), bool(sources)].count(True) != 1:
         raise click.UsageError("give --tenant ID (once or more), --admin, or --ingest SOURCE")
     with reported_errors(flags, extra="serve") as settings:
-        from livemart.serve.auth.report import lifetime_of, open_tokens, render_created
+        from livemart.serve.auth.report import (
+            check_place,
+            lifetime_of,
+            open_tokens,
+            render_created,
+        )
 
         lasts = lifetime_of(expires)
+        place = check_place(settings, tenant, unseen=unseen)
         with open_tokens(settings, say=_say) as tokens:
             text, created = tokens.create(
                 name, tenants=tenant, sources=sources, is_admin=admin, lasts=lasts
             )
         click.echo(text)
-        click.echo(render_created(created), err=True)
+        click.echo(f"{render_created(created)}\nin {place}", err=True)
 
 
 @token.command("list")

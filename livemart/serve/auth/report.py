@@ -10,10 +10,14 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, StateError
 from livemart.intervals import parse_interval
 from livemart.serve.auth.tokens import Token, TokenStore
 from livemart.settings import Settings
+from livemart.state.snapshots import SnapshotLog
+from livemart.store.connections import open_engine, shown_url
+from livemart.store.reader import StoreReader
+from livemart.store.snapshot_view import SnapshotView
 
 _WAITS = "the store is being filled; the token waits for its turn (Ctrl-C gives up)"
 _HEADER = ("id", "name", "scope", "created", "expires", "state")
@@ -36,6 +40,55 @@ def open_tokens(
         )
     with closing(TokenStore(settings.store_url, waits=lambda: say(_WAITS))) as tokens:
         yield tokens
+
+
+def check_place(settings: Settings, tenants: Sequence[str] = (), *, unseen: bool = False) -> str:
+    """Return where a new token is kept, in words; a store is made only where there is a project.
+
+    Args:
+        tenants: whose rows the token is to read.
+        unseen: take tenants that no served row belongs to.
+
+    Raises:
+        StateError: NOTHING_PUBLISHED, if neither the store nor the warehouse holds a snapshot and
+            there is no project; TENANT_UNKNOWN.
+        PublishError: STORE_UNREACHABLE.
+    """
+    if settings.store_url is None:
+        return "nowhere"
+    engine = open_engine(settings.store_url)
+    place = shown_url(engine)
+    with closing(StoreReader(engine)) as reader:
+        if reader.newest() is not None:
+            with reader.snapshot() as view:
+                unknown = [] if unseen else [it for it in tenants if not _has_rows(view, it)]
+            if unknown:
+                raise StateError(
+                    "TENANT_UNKNOWN",
+                    f"{place}: no served row is of {', '.join(unknown)}",
+                    hint="write the tenant as it stands in the column `tenant_column`, or add "
+                    "--unseen if its rows are still to come",
+                )
+            return place
+    if SnapshotLog(settings.warehouse).newest() is None:
+        if not (settings.project_dir / "dbt_project.yml").is_file():
+            raise StateError(
+                "NOTHING_PUBLISHED",
+                f"{place}: nothing was ever published there, and {settings.project_dir} holds no "
+                "project",
+                hint="go to the project's folder, or name --project-dir, --warehouse or --store",
+            )
+        return f"{place}, where nothing is published yet"
+    return place
+
+
+def _has_rows(view: SnapshotView, tenant: str) -> bool:
+    """Return True if a served row is of a tenant."""
+    return any(
+        view.rows(name, tenants=frozenset({tenant}), limit=1)
+        for name, served in view.models().items()
+        if served.tenant_column is not None
+    )
 
 
 def lifetime_of(text: str) -> timedelta | None:

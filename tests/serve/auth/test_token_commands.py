@@ -11,6 +11,20 @@ import pytest
 from click.testing import CliRunner
 
 from livemart.cli.commands import cli
+from livemart.errors import StateError
+from livemart.serve.auth.report import check_place
+from tests.serve.apps import make_settings
+from tests.store.stores import fill_store, reference_tables
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a project, where commands are called."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "dbt_project.yml").touch()
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def test_tokens_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:
@@ -69,3 +83,39 @@ def test_a_token_may_last_for_ever(tmp_path: Path) -> None:
     answer = CliRunner().invoke(cli, ["token", "create", *flags, *places])
 
     assert "(me) reads everything, for ever; it is not shown again" in answer.stderr
+
+
+def test_a_token_says_in_which_store_it_is(tmp_path: Path) -> None:
+    places = ["--warehouse", str(tmp_path / "warehouse")]
+
+    answer = CliRunner().invoke(cli, ["token", "create", "--name", "me", "--admin", *places])
+
+    assert f"{tmp_path}/warehouse/_livemart/serving.db, where nothing is published yet" in (
+        answer.stderr
+    )
+
+
+def test_a_token_in_the_wrong_folder_makes_no_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    monkeypatch.chdir(wrong)
+
+    answer = CliRunner().invoke(cli, ["token", "create", "--name", "me", "--admin"])
+
+    assert answer.exit_code == 2
+    assert "NOTHING_PUBLISHED: " in answer.stderr and "holds no project" in answer.stderr
+    assert not list(wrong.iterdir())
+
+
+def test_a_tenant_without_rows_is_refused_unless_they_are_to_come(
+    tmp_path: Path, store_url: str
+) -> None:
+    fill_store(store_url, reference_tables())
+    settings = make_settings(tmp_path, store=store_url)
+
+    with pytest.raises(StateError, match=r"TENANT_UNKNOWN: .* no served row is of r99"):
+        check_place(settings, ["r1", "r99"])
+    for place in (check_place(settings, ["r1"]), check_place(settings, ["r99"], unseen=True)):
+        assert "published" not in place
