@@ -22,7 +22,7 @@ from livemart.inspect.store_standing import look_at_store
 from livemart.land.sources.files.unread import unread_files
 from livemart.settings import Settings
 from livemart.spark.jars import delta_jars, is_named, jar_cache, missing_jars
-from livemart.spark.java import require_java
+from livemart.spark.java import java_release, require_java
 from livemart.state.checkpoint import Recorded, open_checkpoint, read_epoch
 from livemart.state.lock import Holder, is_held, who_holds
 from livemart.state.places import StateFolder
@@ -56,7 +56,7 @@ def diagnose(settings: Settings) -> list[Finding]:
     holder = who_holds(warehouse)
     checks: Sequence[Callable[[], Finding]] = (
         _check_python,
-        lambda: _guarded("java", lambda: f"Java 17 at {require_java()}"),
+        lambda: _guarded("java", lambda: f"Java {java_release(java := require_java())} at {java}"),
         lambda: check_versions(_required_versions(), _installed_version),
         lambda: check_jars(settings.jars),
         lambda: check_warehouse(warehouse),

@@ -1,4 +1,4 @@
-"""Requires the one tested version of the Java that Spark will start.
+"""Requires a Java that Spark runs on.
 
 Used before Spark is started and by `doctor`. It is found the way Spark finds it.
 """
@@ -13,11 +13,14 @@ from pathlib import Path
 
 from livemart.errors import ConfigError
 
-REQUIRED_JAVA = 17
+# Releases with long support that Spark 4.2 and Delta 4.4 run on.
+JAVA_RELEASES = (17, 21, 25)
+ACCEPTED_JAVA = "Java 17, 21 or 25"
 
 _HINT = (
-    f"install Java {REQUIRED_JAVA} (Debian: apt-get install openjdk-{REQUIRED_JAVA}-jre-headless) "
-    "and put it on PATH, or set JAVA_HOME to its folder"
+    f"install {ACCEPTED_JAVA} (Debian 12: apt-get install openjdk-17-jre-headless; Debian 13, "
+    "Ubuntu 22.04 or newer: apt-get install openjdk-21-jre-headless) and put it on PATH, or set "
+    "JAVA_HOME to its folder"
 )
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
@@ -50,23 +53,32 @@ def parse_java_version(text: str) -> int | None:
     return int(version.group(1)) if version else None
 
 
+def java_release(java: Path) -> int | None:
+    """Return the feature release of a Java, None if it does not tell.
+
+    Raises:
+        ConfigError: JAVA_MISSING, if it does not run.
+    """
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError("JAVA_MISSING", f"{java}: does not run ({error})", hint=_HINT) from error
+    return parse_java_version(answer.stderr + answer.stdout)
+
+
 def require_java() -> Path:
-    """Return the `java` that Spark will run, of the version the project is tested with.
+    """Return the `java` that Spark will run, of a release that it runs on.
 
     Raises:
         ConfigError: JAVA_MISSING, JAVA_WRONG_VERSION.
     """
     java = find_java()
-    try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError("JAVA_MISSING", f"{java}: does not run ({error})", hint=_HINT) from error
-    version = parse_java_version(answer.stderr + answer.stdout)
-    if version != REQUIRED_JAVA:
+    version = java_release(java)
+    if version not in JAVA_RELEASES:
         version_found = f"Java {version}" if version else "a Java that does not tell its version"
         raise ConfigError(
             "JAVA_WRONG_VERSION",
-            f"{java}: found {version_found}, need Java {REQUIRED_JAVA}",
+            f"{java}: found {version_found}, need {ACCEPTED_JAVA}",
             hint=_HINT,
         )
     return java

@@ -44,14 +44,14 @@ def test_a_missing_java_is_one_sentence(tmp_path: Path) -> None:
 def test_a_wrong_java_is_one_sentence(tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.2\"' >&2\n")
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     java.chmod(0o755)
 
     done = run_setup(JAVA_HOME=str(tmp_path))
 
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert "found Java 21, need Java 17" in done.stderr
+    assert "found Java 11, need Java 17, 21 or 25" in done.stderr
 
 
 def test_an_old_python_is_one_sentence(

@@ -45,8 +45,11 @@ def test_java_home_goes_before_the_path(tmp_path: Path, monkeypatch: pytest.Monk
     assert actual == expected
 
 
-def test_a_java_17_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = fake_java(tmp_path, 'openjdk version "17.0.15" 2025-04-15')
+@pytest.mark.parametrize("version", ["17.0.15", "21.0.2", "25.0.3"])
+def test_a_java_that_spark_runs_on_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    expected = fake_java(tmp_path, f'openjdk version "{version}" 2025-04-15')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     actual = require_java()
@@ -64,7 +67,8 @@ def test_a_wrong_java_is_named_with_its_version(
         require_java()
 
     assert caught.value.code == "JAVA_WRONG_VERSION"
-    assert caught.value.message == f"{java}: found Java 11, need Java 17"
+    assert caught.value.message == f"{java}: found Java 11, need Java 17, 21 or 25"
+    assert "openjdk-17" in caught.value.hint and "openjdk-21" in caught.value.hint
 
 
 def test_a_java_home_without_java_is_said_not_skipped(
