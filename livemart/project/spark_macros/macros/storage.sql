@@ -75,3 +75,8 @@
     {{ livemart_kept_values(compiled_code) }}
   {%- endif -%}
 {%- endmacro %}
+
+{# Every table is Delta, whatever `file_format` says or leaves out: `merge` is a strategy for each of them. #}
+{% macro dbt_spark_validate_get_file_format(raw_file_format) %}
+  {{ return('delta') }}
+{% endmacro %}
