@@ -110,6 +110,7 @@ def read_manifest(
             models[key],
             uncompiled=refused.get(key, ""),
             in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
+            file=_file(nodes[key], manifest),
         )
         errors.extend(mistakes)
     errors.extend(table_mistakes(models.values(), sources.values()))
@@ -320,6 +321,13 @@ def _extra(node: Any) -> Mapping[str, Any]:
 
 def _place(node: Any, root: Path) -> Where:
     return _where(node, f"model {node.name}", root, ("models", node.name))
+
+
+def _file(node: Any, manifest: Any) -> str:
+    """Return where a node is written; one of a package is where `dbt deps` puts that."""
+    if node.package_name == manifest.metadata.project_name:
+        return str(node.original_file_path)
+    return f"dbt_packages/{node.package_name}/{node.original_file_path}"
 
 
 def _where(node: Any, name: str, root: Path, *steps: tuple[str, str]) -> Where:

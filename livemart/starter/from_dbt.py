@@ -150,10 +150,17 @@ def describe_sources(project: Project) -> str:
     for source in sources:
         if source.stream is not None:
             continue
+        package = source.unique_id.split(".")[1]
+        if package == project.name:
+            place, do, suggested = source.file, "fill in", suggested_meta(source, project)
+        else:
+            place = f"{source.file} of package {package}"
+            do = "write a YAML file below models, as those of a package are not yours to change"
+            suggested = suggested_override(source, project, package)
         lines += [
-            f"  {source.source_name}.{source.name} ({source.file}) is read where it lies, "
-            f"WAREHOUSE/{source.relation.replace('.', '/')}. To let livemart land it, fill in:",
-            *(f"      {line}" for line in suggested_meta(source, project)),
+            f"  {source.source_name}.{source.name} ({place}) is read where it lies, "
+            f"WAREHOUSE/{source.relation.replace('.', '/')}. To let livemart land it, {do}:",
+            *(f"      {line}" for line in suggested),
         ]
     return "\n".join(lines)
 
@@ -190,6 +197,24 @@ def suggested_meta(source: SourceTable, project: Project) -> list[str]:
     elif untyped:
         lines.append(f"# columns that need a data_type, too: {', '.join(untyped)}")
     return lines
+
+
+def suggested_override(source: SourceTable, project: Project, package: str) -> list[str]:
+    """Return a YAML file that lands a source of an installed package.
+
+    dbt takes no `config` of a table there, so `meta` is at the table, and no event time is said.
+    """
+    lines = suggested_meta(source, project)
+    meta = lines.index("  meta:")
+    return [
+        "sources:",
+        f"  - name: {source.source_name}",
+        f"    overrides: {package}",
+        "    tables:",
+        f"      - name: {source.name}",
+        *(f"      {line}" for line in lines[meta:] if line.startswith("  ")),
+        *(f"        {line}" for line in lines[meta:] if not line.startswith("  ")),
+    ]
 
 
 def describe_models(project: Project) -> str:

@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from livemart.errors import ConfigError
+from livemart.project.dbt import Dbt
 from livemart.settings import load_settings
-from livemart.starter.from_dbt import adapt_project, ensure_profile
+from livemart.starter.from_dbt import adapt_project, describe_sources, ensure_profile
 
 _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 _THRIFT = "{type: spark, method: thrift, schema: sales, host: cluster}"
@@ -253,3 +254,34 @@ def test_a_folder_without_a_project_and_yaml_that_is_none_are_errors(
     assert missing.value.code == "DBT_PROJECT_NOT_FOUND"
     assert "livemart init FOLDER" in missing.value.hint
     assert broken.value.code == "YAML_INVALID"
+
+
+def test_a_source_of_a_package_is_landed_by_a_file_of_ones_own(tmp_path: Path) -> None:
+    package = tmp_path / "dbt_packages" / "shop"
+    for folder in (tmp_path / "models", tmp_path / "profiles", package / "models"):
+        folder.mkdir(parents=True)
+    for folder, name in ((tmp_path, "mart"), (package, "shop")):
+        (folder / "dbt_project.yml").write_text(f"name: {name}\nversion: '1.0'\nprofile: mart\n")
+    (tmp_path / "packages.yml").write_text("packages: [{local: dbt_packages/shop}]\n")
+    output = "{type: spark, method: session, schema: a, host: NA}"
+    (tmp_path / "profiles" / "profiles.yml").write_text(
+        f"mart: {{target: local, outputs: {{local: {output}}}}}\n"
+    )
+    (package / "models" / "sources.yml").write_text(
+        "sources: [{name: till, tables: [{name: sales, columns: "
+        "[{name: id, data_type: string}, {name: at, data_type: timestamp}]}]}]\n"
+    )
+    (package / "models" / "net.sql").write_text("select * from {{ source('till', 'sales') }}")
+    project, _ = Dbt(tmp_path).parse()
+
+    advice = describe_sources(project)
+    lines = [line[6:] for line in advice.splitlines() if line.startswith(" " * 6)]
+    (tmp_path / "models" / "till.yml").write_text("\n".join([*lines, ""]))
+    after, mistakes = Dbt(tmp_path).parse()
+
+    assert "till.sales (models/sources.yml of package shop)" in advice
+    assert "    overrides: shop" in lines
+    assert mistakes == []
+    assert "of which livemart lands 1" in describe_sources(after)
+    # As every message about the model says.
+    assert after.models["model.shop.net"].file == "dbt_packages/shop/models/net.sql"
