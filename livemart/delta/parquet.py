@@ -49,14 +49,14 @@ def write_files(
         indexed: columns that have statistics in the log, as the table's properties say; without
             properties if None.
     """
-    parts = [(partition, as_structs(rows)) for partition, rows in parts]
+    parts = [(partition, _in_files(rows)) for partition, rows in parts]
     repeating = _repeating_columns(parts)
     return in_parallel(lambda part: _write_data(root, *part, repeating, indexed), parts)
 
 
 def write_change_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
     """Write one change-feed file for each part (with `_change_type`), return `cdc` actions."""
-    parts = [(partition, as_structs(rows)) for partition, rows in parts]
+    parts = [(partition, _in_files(rows)) for partition, rows in parts]
     repeating = _repeating_columns(parts)
     return in_parallel(lambda part: _write_change(root, *part, repeating), parts)
 
@@ -107,6 +107,12 @@ def in_parallel(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
     return list(_POOL.map(work, items))
 
 
+def _in_files(rows: pa.Table) -> pa.Table:
+    """Return rows as files hold them: without columns of type VOID, which readers fill in."""
+    typed_columns = [field.name for field in rows.schema if not pa.types.is_null(field.type)]
+    return as_structs(rows.select(typed_columns))
+
+
 def _write_data(
     root: Path,
     partition: PartitionValues,
@@ -118,6 +124,7 @@ def _write_data(
     size, footer = _write_parquet(root / path, rows, repeating)
     if indexed is None:
         indexed = indexed_columns(rows.column_names, {})
+    indexed = [name for name in indexed if name in rows.column_names]
     return {
         "add": {
             "path": quote(path, safe="/=+"),

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -217,3 +218,24 @@ def test_the_two_zeros_have_partitions_of_their_own(warehouse: Warehouse) -> Non
 
     stored = warehouse.read(RELATION).sort_by("n")
     assert list(map(str, stored["ratio"].to_pylist())) == ["0.0", "-0.0"]
+
+
+def test_a_column_without_a_type_is_in_no_file_and_costs_no_table_its_difference(
+    warehouse: Warehouse,
+) -> None:
+    """Spark 4.2 stores `null as v` with the type VOID, in the log alone."""
+
+    def rows(ids: list[int], **counts: list[int]) -> pa.Table:
+        columns = {"id": pa.array(ids, pa.int64()), "v": pa.nulls(len(ids)), "s": ["x"] * len(ids)}
+        return pa.table(columns | counts)
+
+    warehouse.overwrite(RELATION, rows([1, 2]), tag(1))
+    warehouse.commit(RELATION, rows([1, 3], **{OLD_COUNT: [1, 0], NEW_COUNT: [0, 1]}), tag(2))
+
+    assert warehouse.arrow_schema(RELATION).types == [pa.int64(), pa.null(), pa.string()]
+    stored = warehouse.read(RELATION).sort_by("id")
+    assert stored.to_pydict() == {"id": [2, 3], "v": [None, None], "s": ["x", "x"]}
+    files = list(warehouse.path(RELATION).rglob("*.parquet"))
+    assert len(files) >= 3
+    assert all("v" not in pq.read_schema(file).names for file in files)
+    assert set(warehouse.changes(RELATION, 1, 2).column("v").to_pylist()) == {None}
