@@ -14,6 +14,7 @@ from livemart.intervals import format_interval
 from livemart.plan.planner import Plan
 from livemart.plan.strategies.signed import Append
 from livemart.project.graph import Model, Project
+from livemart.project.questions import Question
 from livemart.project.session_spec import SessionSpec
 
 _QUESTIONS = {
@@ -34,8 +35,10 @@ def describe_plans(
 
     Seeds and dbt snapshots are left out. A session has `defined_by` (settings and statements that
     hold wherever SQL is run) and `only_in_a_build` (what other hooks do). A model `asks` what dbt
-    asked the warehouse to compile it; `stamps` are its columns that say which run wrote a row;
-    `refused` has, by strategy in the order in which they are tried, why its SQL has not this one.
+    asked the warehouse to compile it, and `lacks` what of that, and of what the views in it asked,
+    is about a table that is not there: with it the SQL may be another one. `stamps` are its columns
+    that say which run wrote a row; `refused` has, by strategy in the order in which they are tried,
+    why its SQL has not this one.
 
     Args:
         plans: by unique id.
@@ -91,6 +94,14 @@ def render_plans(report: Mapping[str, Any]) -> str:
             stamps = ", ".join(model["stamps"])
             lines.append(f"{'':<{width}}  stamped by the run that writes a row: {stamps}")
         lines += [f"{'':<{width}}  asks the warehouse: {text}" for text in model["asks"]]
+        if model["lacks"]:
+            lines.append(
+                f"{'':<{width}}  planned without what is not there yet: {'; '.join(model['lacks'])}"
+            )
+            lines.append(
+                f"{'':<{width}}    next: `plan` again after the first snapshot: the SQL, strategy "
+                "and reasons may be others"
+            )
     return "\n".join(lines)
 
 
@@ -130,13 +141,22 @@ def _describe(project: Project, model: Model, plan: Plan) -> dict[str, Any]:
         "file": model.file,
         "session": _session(model.session, model.acting_hooks),
         "stamps": sorted(plan.stamps),
-        "asks": [
-            _QUESTIONS[question.kind].format(" ".join(question.about.split()))
-            for question in project.questions.get(model.unique_id, ())
-        ],
+        "asks": list(map(_question_text, project.questions.get(model.unique_id, ()))),
+        "lacks": list(
+            dict.fromkeys(
+                _question_text(question)
+                for part in project.parts(model.unique_id)
+                for question in project.questions.get(part, ())
+                if question.is_lacking
+            )
+        ),
         "reasons": list(map(asdict, plan.reasons)),
         "refused": {strategy: asdict(reason) for strategy, reason in plan.refused.items()},
     }
+
+
+def _question_text(question: Question) -> str:
+    return _QUESTIONS[question.kind].format(" ".join(question.about.split()))
 
 
 def _of_dbt_alone(project: Project) -> Iterator[str]:

@@ -14,7 +14,13 @@ from typing import ClassVar, TypeVar
 from sqlglot import exp
 
 from livemart.errors import first_lines
-from livemart.plan.build.guards import check_functions, check_names, check_windows
+from livemart.plan.build.guards import (
+    check_functions,
+    check_group_aliases,
+    check_names,
+    check_windows,
+    group_aliases,
+)
 from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
 from livemart.plan.notes import KnownRelations, growth, notes_of
@@ -328,7 +334,9 @@ def _query(
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
     mark_written(tree)
     note_names(tree)
+    aliases = group_aliases(tree)
     query = qualified(tree, _schema_of(flat, inputs))
+    check_group_aliases(aliases)
     scans: dict[str, Scan] = {}
 
     def scan_of(name: str) -> Scan | None:

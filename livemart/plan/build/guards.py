@@ -5,6 +5,7 @@ Used by the planner, on the parsed and on the qualified tree.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from sqlglot import exp
@@ -55,6 +56,58 @@ def check_names(tree: exp.Expr) -> None:
             raise unsupported("a star among arguments", node)
         elif isinstance(node, exp.Collate) or function_name(node) == "collate":
             raise unsupported("a collation", node)
+
+
+def group_aliases(tree: exp.Expr) -> list[exp.Column]:
+    """Return the columns of a tree that is not qualified yet which `check_group_aliases` asks for.
+
+    They may name a column of their own SELECT, in what that groups by under a name, or by ALL.
+    """
+    aliases: list[exp.Column] = []
+    for select in tree.find_all(exp.Select):
+        group = select.args.get("group")
+        if group is None:
+            continue
+        named = {key.name.lower() for key in group.expressions if _is_bare_name(key)}
+        before: set[str] = set()
+        for projection in select.expressions:
+            name = projection.alias.lower() if isinstance(projection, exp.Alias) else ""
+            if group.args.get("all") or name in named:
+                aliases += [
+                    column
+                    for column in projection.find_all(exp.Column)
+                    if _is_bare_name(column)
+                    and column.name.lower() in before
+                    and column.find_ancestor(exp.Select) is select
+                ]
+            before |= {name} - {""}
+    return aliases
+
+
+def check_group_aliases(columns: Iterable[exp.Column]) -> None:
+    """Raise Inapplicable for what Spark refuses: a name of the same SELECT in GROUP BY ALL.
+
+    Or in an expression that is grouped by its name; by its number it may be.
+
+    Args:
+        columns: see `group_aliases`; by now those of tables name them.
+
+    Raises:
+        Inapplicable: PARSE_UNSUPPORTED.
+    """
+    for column in columns:
+        if not column.table:
+            raise refusal(
+                "PARSE_UNSUPPORTED",
+                f"{column.name} is a name of the same SELECT, which Spark refuses in GROUP BY ALL "
+                "or by a name",
+                line_of(column),
+                "group by numbers: group by 1, 2",
+            )
+
+
+def _is_bare_name(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and not node.table
 
 
 def check_windows(tree: exp.Expr) -> None:

@@ -55,6 +55,33 @@ def test_margins_of_a_frame_are_shown() -> None:
     assert text == "a  region  keys (shop_id), time sold_at, reaches 1h after a change"
 
 
+def test_a_plan_of_sql_that_was_compiled_without_answers_says_so() -> None:
+    view = make_model("model.m.v", materialized="view")
+    reader = replace(model("a"), depends_on=(view.unique_id,))
+    lacking = Question("columns", "m.raw", "", is_lacking=True)
+    there = Question("columns", "m.there", "")
+    both = replace(
+        project(view, reader, model("b")),
+        questions={
+            view.unique_id: (lacking, there),
+            reader.unique_id: (lacking, Question("rows", "select 1\nfrom m.raw", "", True)),
+            "model.m.b": (there,),
+        },
+    )
+    plans = {key: Plan(Full((REASON,))) for key in both.models}
+
+    report = describe_plans(both, plans, frozenset({"model.m.a", "model.m.b"}))
+
+    assert [it["lacks"] for it in report["models"]] == [
+        ["the columns of m.raw", "select 1 from m.raw"],
+        [],
+    ]
+    told = [line for line in render_plans(report).splitlines() if "not there yet" in line]
+    assert told == [
+        "   planned without what is not there yet: the columns of m.raw; select 1 from m.raw"
+    ]
+
+
 def test_what_defines_the_session_and_what_only_a_build_does_are_told_once() -> None:
     base = profile_spec({"spark.sql.session.timeZone": "Asia/Tokyo"})
     one = replace(

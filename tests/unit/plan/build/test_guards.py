@@ -48,3 +48,33 @@ def test_a_window_that_spark_refuses_is_told_in_words(arguments: str, message: s
     refused = [reason.message for reason in plan.reasons if reason.code == "WINDOW_REFUSED"]
     assert bool(refused) == (message is not None)
     assert message is None or message in refused[0]
+
+
+_SHOP = "select upper(shop) as s, count(*) as n, s = 'X' as is_x from s.sales"
+
+
+@pytest.mark.parametrize(
+    ("sql", "name"),
+    [
+        # UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_GROUP_BY of Spark 4.2.
+        (f"{_SHOP} group by all", "s"),
+        (f"{_SHOP} group by s, is_x", "s"),
+        (f"select * from ({_SHOP} group by all)", "s"),
+        ("select shop, count(*) as n, n + 1 as m from s.sales group by all", "n"),
+        # By its number, or beside its own expression, it may.
+        (f"{_SHOP} group by 1, 3", None),
+        (f"{_SHOP} group by s", None),
+        ("select shop, count(*) as n, n + 1 as m from s.sales group by shop", None),
+        # A column of the table comes before a name of the SELECT.
+        ("select shop as amount, count(*) as n, amount + 1 as m from s.sales group by all", None),
+        ("select s, count(*) as n from (select upper(shop) as s from s.sales) group by all", None),
+    ],
+)
+def test_a_name_of_the_same_select_in_group_by_all_is_told_as_spark_refuses_it(
+    sql: str, name: str | None
+) -> None:
+    plan = plan_query(sql, INPUTS)
+
+    told = [reason.message.partition(" is a name of the same SELECT")[0] for reason in plan.reasons]
+    assert told == ([] if name is None else [name])
+    assert (plan.strategy.name == "full") == (name is not None)
