@@ -46,6 +46,20 @@ class RefreshedModels:
     set_aside: dict[str, SetAside] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class EndedModel:
+    """A model that this batch has ended with, and all that decides about it.
+
+    `read`: the versions of what it read, by relation; a batch that begins again need not look at it
+    unless one of these is another one.
+    """
+
+    fingerprint: str
+    start: Start
+    read: Mapping[str, int]
+    state: ModelState
+
+
 _WRITTEN_BESIDE = ("CHANGED_OUTSIDE", "FILLED_BY_HOOKS")
 BeforeModel = Callable[[str, PinnedInputs], None]
 
@@ -67,11 +81,14 @@ def refresh_models(
     before_model: BeforeModel,
     attempts: int,
     runs_again: bool,
+    ended: dict[str, EndedModel] | None = None,
 ) -> RefreshedModels:
     """Refresh all stored models of a project in one batch.
 
-    A model that cannot be computed ends the batch, and no row is made of it. When it has failed
-    often enough it is set aside instead, with all that read it, and the others go on.
+    A model of which `before_model` says that it has other SQL waits, as do its readers, until all
+    others have ended: then the batch begins again. A model that cannot be computed ends the batch,
+    and no row is made of it. When it has failed often enough it is set aside instead, with all that
+    read it, and the others go on.
 
     Args:
         context: session, tables and identity of the batch.
@@ -84,23 +101,28 @@ def refresh_models(
             dbt make a table that it alone writes, or ModelFailedError.
         attempts: how often a model may fail in a row before it is set aside.
         runs_again: the batch is run again by itself meanwhile.
+        ended: what this batch has ended with before it began again, by unique id; it is added to.
 
     Raises:
+        SqlChanged: a model, or more, has other SQL by now.
         RefreshError: a model could not be refreshed.
         PlanError: POLICY_NOT_MET, if a model of policy strict would fall back to a full refresh.
     """
     models, parents = plans.project.models, stored_parents(plans)
-    refresher = _Refresher(context, plans, inputs, frontier, starts, report, before_model)
+    ended = {} if ended is None else ended
+    refresher = _Refresher(context, plans, inputs, frontier, starts, report, before_model, ended)
     done = RefreshedModels(set_aside=refresher.set_aside)
     failures: list[ModelFailedError] = []
 
-    def refresh(unique_id: str) -> ModelState | SetAside | ModelFailedError:
+    def refresh(unique_id: str) -> ModelState | SetAside | ModelFailedError | None:
         return refresher.refresh(unique_id, parents[unique_id])
 
     # What took long in the last batch is likely to in this one.
     took_ms = context.between_batches.took_ms
     costs = {unique_id: state.took_ms for unique_id, state in inputs.states.items()} | took_ms
     for unique_id, end in in_dependency_order(parents, refresh, context.threads, costs):
+        if end is None:
+            continue
         if isinstance(end, ModelState):
             done.states[unique_id] = end
             if end.took_ms:
@@ -114,6 +136,8 @@ def refresh_models(
                 done.states[unique_id] = carried(before)
         if (state := done.states.get(unique_id)) is not None:
             inputs.new[models[unique_id].relation] = state.version
+    if refresher.waiting:
+        raise SqlChanged(*refresher.waiting)
     if failure := refresher.tried_again(failures, attempts):
         failure.is_retriable = runs_again
         raise failure
@@ -135,12 +159,15 @@ class _Refresher:
     starts: Mapping[str, Start]
     report: Report
     before_model: BeforeModel
+    ended: dict[str, EndedModel]
     set_aside: dict[str, SetAside] = field(default_factory=dict)
+    # For the batch to begin again, with other SQL of their own or of what they read.
+    waiting: dict[str, None] = field(default_factory=dict)
 
     def refresh(
         self, unique_id: str, parents: Set[str]
-    ) -> ModelState | SetAside | ModelFailedError:
-        """Return where a model is after this batch, or why it is nowhere."""
+    ) -> ModelState | SetAside | ModelFailedError | None:
+        """Return where a model is after this batch, or why it is nowhere; None if it waits."""
         model, start = self.plans.project.models[unique_id], self.starts[unique_id]
         match start:
             case Loaded():
@@ -148,6 +175,9 @@ class _Refresher:
             case Untouched(aside):
                 self.report(unique_id, "waiting")
                 return aside
+        if not parents.isdisjoint(self.waiting):
+            self.waiting[unique_id] = None
+            return None
         is_made = self._is_made(model, start)
         if (waits := self._waits_for(unique_id, parents if is_made else ())) is not None:
             self.report(unique_id, "waiting")
@@ -165,10 +195,13 @@ class _Refresher:
             elif not is_made and before is not None:
                 state = carried(before)
             else:
-                state = self._state(model, self.plans.models[unique_id], start, before)
+                state = self._once(model, self.plans.models[unique_id], start, before)
         except ModelFailedError as failure:
             return self._failed(failure)
-        except (RefreshError, PlanError, SqlChanged):
+        except SqlChanged:
+            self.waiting[unique_id] = None
+            return None
+        except (RefreshError, PlanError):
             raise
         except Exception as error:
             if not is_own_fault(error):
@@ -262,6 +295,25 @@ class _Refresher:
                 hint="mend it: it comes back by itself; the models that read it wait with it",
             )
         return None
+
+    def _once(
+        self, model: Model, plan: Plan, start: Refresh | Rebuild, before: ModelState | None
+    ) -> ModelState:
+        """Return the state of a model, which this batch may have ended with before it began again.
+
+        What nobody has declared may have changed unseen meanwhile, so its readers are made again.
+        """
+        read = {it: self.inputs.new.get(it) for it in self._relations_read(model, plan)}
+        versions = {relation: version for relation, version in read.items() if version is not None}
+        ended = self.ended.get(model.unique_id)
+        if ended is not None and ended == EndedModel(
+            plan.fingerprint, start, versions, ended.state
+        ):
+            return ended.state
+        state = self._state(model, plan, start, before)
+        if len(versions) == len(read):
+            self.ended[model.unique_id] = EndedModel(plan.fingerprint, start, versions, state)
+        return state
 
     def _state(
         self, model: Model, plan: Plan, start: Refresh | Rebuild, before: ModelState | None

@@ -32,7 +32,7 @@ from livemart.refresh.frontier import (
     refuse_writes_since,
 )
 from livemart.refresh.inputs import PinnedInputs, pin_inputs
-from livemart.refresh.models import carried, refresh_models
+from livemart.refresh.models import EndedModel, carried, refresh_models
 from livemart.run.batch_questions import BatchQuestions
 from livemart.run.dbt_builds import build_alone, build_models, build_seeds
 from livemart.run.draft import draft_batch, snapshot_of, table_versions
@@ -69,11 +69,13 @@ class BatchWatcher(Protocol):
 class BatchRecord:
     """What a micro-batch has done up to now, whatever becomes of it; all by unique id.
 
-    `states`: models that a refresh has ended with; `under_way`: those that it has begun, or that
-    have failed; `ended_at`: when models and tests ended; `built`: what dbt says of a build.
+    `ended`: see `refresh_models`; `states`: models that a refresh has ended with; `under_way`:
+    those that it has begun, or that have failed; `ended_at`: when models and tests ended; `built`:
+    what dbt says of a build.
     """
 
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ended: dict[str, EndedModel] = field(default_factory=dict)
     states: dict[str, ModelState] = field(default_factory=dict)
     under_way: dict[str, None] = field(default_factory=dict)
     ended_at: dict[str, datetime] = field(default_factory=dict)
@@ -153,13 +155,11 @@ class BatchRunner:
         batch = self._draft("refresh", landed, frontier, started_at)
         questions = BatchQuestions(runtime, asks_all=not self._has_refreshed)
         while True:
-            if runtime.dbt.project != runtime.project:
-                runtime.adopt(runtime.dbt.project)
-                questions.refuse_policies()
+            questions.begin_again()
             try:
                 outcome = self._run(self._started(batch, frontier), questions)
             except SqlChanged:
-                # What it has committed carries this batch, and is not made again.
+                # What it has ended with stays as it is: all that has not been told of other SQL.
                 continue
             self._has_refreshed = True
             return outcome
@@ -284,6 +284,7 @@ class BatchRunner:
             before_model=before_model,
             attempts=runtime.settings.attempts,
             runs_again=self.runs_again,
+            ended=self.record.ended,
         )
         questions.ask_views(inputs)
         tags = Tags(self.epoch, batch.landed.batch_id)

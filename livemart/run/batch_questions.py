@@ -2,8 +2,8 @@
 
 Used by `BatchRunner`. Once all that a model reads is refreshed, its questions are asked again,
 where a table that they name has changed. With another answer the model is compiled again: as long
-as its SQL stays what it was, it stays incremental; with other SQL the batch begins again on it, and
-what it has committed already stays.
+as its SQL stays what it was, it stays incremental. With other SQL it waits, as does what reads it;
+once all others have ended the batch begins again, and what it has ended with stays.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ class BatchQuestions:
         self._has_begun = False
         # True for a node whose questions were asked whatever has changed.
         self._asked: dict[str, bool] = {}
+        # Those with other SQL, which `runtime` has not adopted yet.
+        self._changed: set[str] = set()
 
     def ask(self, unique_id: str, inputs: PinnedInputs, *, asks_all: bool) -> None:
         """Ask again what a model and the views in it asked.
@@ -69,6 +71,10 @@ class BatchQuestions:
             SqlChanged: with other SQL; `Dbt` has it.
             NotCompiledError: with dbt's message.
         """
+        if self._changed:
+            with self.one_dbt:
+                if not self._changed.isdisjoint(self._project.parts(unique_id)):
+                    raise SqlChanged(unique_id)
         self._ask(self._project.asking(unique_id), unique_id, inputs, asks_all=asks_all)
 
     def ask_views(self, inputs: PinnedInputs) -> None:
@@ -104,6 +110,7 @@ class BatchQuestions:
                 is_other = is_due and bool(self._compile_again([node]))
                 self._asked[node] = asks_all or is_due
                 if is_other:
+                    self._changed.add(node)
                     raise SqlChanged(node)
 
     def begin_run(self) -> None:
@@ -145,9 +152,16 @@ class BatchQuestions:
             return self._compile_again(due) if due else frozenset()
         return frozenset()
 
-    def refuse_policies(self) -> None:
-        """Let the models be lost whose policy forbids the SQL that they have by now."""
+    def begin_again(self) -> None:
+        """Take the SQL that dbt has by now for that of the models.
+
+        Those are lost whose policy forbids it.
+        """
         runtime = self._runtime
+        self._changed.clear()
+        if runtime.dbt.project == runtime.project:
+            return
+        runtime.adopt(runtime.dbt.project)
         for unique_id, message in broken_policies(runtime.project, runtime.plans.models).items():
             self.lost.setdefault(unique_id, message)
 

@@ -19,7 +19,7 @@ from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Model, Project
 from livemart.refresh import models
-from livemart.refresh.context import BatchContext, KeptBetweenBatches
+from livemart.refresh.context import BatchContext, KeptBetweenBatches, SqlChanged
 from livemart.refresh.frontier import Broken, LeftAlone, Rebuild, Refresh, Rest, Start, Wait
 from livemart.refresh.inputs import PinnedInputs
 from livemart.spark.model_errors import ModelFailedError
@@ -173,6 +173,69 @@ def test_a_model_that_is_new_is_recomputed(tmp_path: Path, monkeypatch: pytest.M
     state = batches.run(attempts=1).states[OTHER.unique_id]
 
     assert (state.strategy, state.reason, state.version) == ("full", "NEW_MODEL", 0)
+
+
+def test_all_others_end_before_a_batch_begins_again_and_are_not_made_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pivot = replace(OTHER, unique_id="model.m.pivot", name="pivot", identifier="pivot")
+    reader = replace(
+        CHILD,
+        unique_id="model.m.reader",
+        name="reader",
+        identifier="reader",
+        compiled_code="select n from m.pivot",
+        depends_on=(pivot.unique_id,),
+    )
+    batches = Batches(tmp_path, monkeypatch)
+    batches.plans = ProjectPlans(
+        Project("m", ".", "m", {}, {it.unique_id: it for it in (pivot, reader, OTHER)}, {}, {})
+    )
+    ended: dict[str, models.EndedModel] = {}
+    asked: list[str] = []
+
+    def before_model(unique_id: str, inputs: PinnedInputs) -> None:
+        asked.append(unique_id)
+        if unique_id == pivot.unique_id and asked.count(unique_id) == 1:
+            raise SqlChanged(unique_id)
+
+    with pytest.raises(SqlChanged) as waiting:
+        batches.run(before_model=before_model, ended=ended)
+
+    assert waiting.value.args == (pivot.unique_id, reader.unique_id)
+    assert (batches.tried, list(ended)) == (["other"], [OTHER.unique_id])
+    after = batches.run(before_model=before_model, ended=ended)
+    assert batches.tried == ["other", "pivot", "reader"]
+    assert after.states.keys() == {pivot.unique_id, reader.unique_id, OTHER.unique_id}
+    assert after.states[OTHER.unique_id] == ended[OTHER.unique_id].state
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_made"),
+    [
+        ({}, False),
+        ({"fingerprint": "another"}, True),
+        ({"start": Refresh()}, True),
+        ({"read": {"m.counted": 1}}, True),
+    ],
+)
+def test_what_has_ended_is_made_again_if_anything_that_decides_about_it_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], is_made: bool
+) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+    batches.plans = ProjectPlans(
+        Project("m", ".", "m", {}, {it.unique_id: it for it in (OTHER, CHILD)}, {}, {})
+    )
+    ended: dict[str, models.EndedModel] = {}
+    batches.run(ended=ended)
+    # What it reads is of nobody that it knows, and may have changed unseen.
+    assert list(ended) == [OTHER.unique_id]
+    ended[OTHER.unique_id] = replace(ended[OTHER.unique_id], **changed)
+    batches.tried.clear()
+
+    batches.run(ended=ended)
+
+    assert ("other" in batches.tried, "doubled" in batches.tried) == (is_made, True)
 
 
 def test_a_model_is_set_aside_by_its_last_attempt_and_what_reads_it_waits(
