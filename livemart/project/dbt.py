@@ -30,8 +30,13 @@ from livemart.project.cursors import (
     SparkCursor,
     SparkNeeded,
 )
-from livemart.project.dbt_attachment import ENGINE_PACKAGES, attached, current_node
-from livemart.project.dbt_hooks import NO_HOOKS, HookLog, render_hooks
+from livemart.project.dbt_attachment import (
+    ENGINE_PACKAGES,
+    Replacement,
+    attached,
+    current_node,
+)
+from livemart.project.dbt_hooks import NO_HOOKS, HookLog, RecordingCursor, render_hooks
 from livemart.project.graph import Project
 from livemart.project.manifest import read_manifest
 from livemart.project.node_results import (
@@ -42,6 +47,7 @@ from livemart.project.node_results import (
 )
 from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.project.questions import Question, QuestionLog
+from livemart.project.run_end import TestEnd, UnendedRun, has_end_hooks
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
 from livemart.project.sessions import NodeSessions, new_session, run_statements
 from livemart.settings import Selection, selection_empty
@@ -108,6 +114,7 @@ class Dbt:
         # What the last invocation said of errors, besides what it raised.
         self._errors: list[str] = []
         self._is_compiling = False
+        self._unended = UnendedRun()
         self._has_asked = False
         # As another process has compiled it, and the files that it was read from.
         self._resumed: tuple[Project, frozenset[str]] | None = None
@@ -344,10 +351,14 @@ class Dbt:
         unique_ids: Collection[str],
         make_cursor: Callable[[Mapping[str, str]], Cursor],
     ) -> None:
-        """Note the SQL of some nodes in two fixed runs."""
+        """Note the SQL of some nodes in two fixed runs; what a macro would write is not written."""
+
+        def reading(parameters: Mapping[str, str]) -> Cursor:
+            return RecordingCursor(make_cursor(parameters), [], defines=True)
+
         texts: list[dict[str, str]] = []
         for run in (CANONICAL, OTHER):
-            result, _ = self._compiled_as_in(run, unique_ids, make_cursor)
+            result, _ = self._compiled_as_in(run, unique_ids, reading)
             if result.exception is not None:
                 raise self._failed(result.exception)
             nodes = [ended.node for ended in _ended(result)]
@@ -383,12 +394,14 @@ class Dbt:
         unit_tests: bool = False,
         data_tests: bool = True,
         only: Collection[str] | None = None,
+        ends: bool = True,
     ) -> dict[str, NodeResult]:
         """Build seeds, models and dbt snapshots, and run tests, in dependency order.
 
         Args:
             full_refresh: make tables anew; dbt adds to those of incremental models otherwise.
             only: unique ids of the nodes to build; all if None.
+            ends: run the hooks of on-run-end; else `end_run` does.
 
         Returns:
             One result per node, by unique id, in the order in which they ended. A failing node is
@@ -406,7 +419,9 @@ class Dbt:
         if full_refresh:
             arguments.append("--full-refresh")
         questions = QuestionLog(self.run, builds="in full" if full_refresh else "more")
-        with self._invocation(self._building_cursor(), questions, only=only):
+        self._unended = UnendedRun()
+        keeping = [] if ends else self._unended.keeping()
+        with self._invocation(self._building_cursor(), questions, only=only, others=keeping):
             self._parsed()
             result = self._invoke(arguments)
         ended = getattr(result.result, "results", None)
@@ -419,6 +434,38 @@ class Dbt:
                 self._take_samples_again(loaded, loaded.of_the_run & loaded.asking)
             loaded.renew()
         return {item.unique_id: item for item in map(node_result, ended)}
+
+    def end_run(self, tests: Mapping[str, TestEnd]) -> dict[str, NodeResult]:
+        """Run the hooks of on-run-end for the last build, which was kept from them.
+
+        Args:
+            tests: how the data tests ended, by unique id.
+
+        Returns:
+            The result of each hook, by unique id.
+
+        Raises:
+            ConfigError: DBT_FAILED, if a hook cannot be rendered.
+        """
+        unended, self._unended = self._unended, UnendedRun()
+        nodes = [it.node.unique_id for it in unended.results if it.node.unique_id in self._built]
+        if not nodes or not has_end_hooks(self._manifest):
+            return {}
+        ending = unended.ending(self._manifest, self.project, tests)
+        questions = QuestionLog(self.run, builds="in full")
+        # dbt runs no hook where it selects no node.
+        with self._invocation(self._building_cursor(), questions, only=nodes[:1], others=ending):
+            result = self._invoke(["build", "--full-refresh"])
+        if result.exception is not None:
+            raise self._failed(result.exception)
+        return {item.unique_id: item for item in map(node_result, _ended(result))}
+
+    @property
+    def _built(self) -> Collection[str]:
+        """The unique ids of all nodes that dbt may select."""
+        kinds = ("model", "seed", "snapshot")
+        nodes = self._manifest.nodes.items()
+        return {key for key, node in nodes if str(node.resource_type) in kinds}
 
     def selection(self, selection: Selection) -> frozenset[str]:
         """Return the unique ids of the models, seeds and dbt snapshots that a selection names.
@@ -531,12 +578,13 @@ class Dbt:
         questions: QuestionLog,
         before_compile: Callable[[Any], None] | None = None,
         only: Collection[str] | None = None,
+        others: Sequence[Replacement] = (),
     ) -> Iterator[None]:
         """Hold dbt, and let it open our cursors, know our macros and take down questions."""
         connection = Connection(lambda parameters: questions.cursor(make_cursor(parameters)))
         with (
             _ONE_INVOCATION,
-            attached(connection, self._warehouse, questions, before_compile, only),
+            attached(connection, self._warehouse, questions, before_compile, only, others),
         ):
             yield
 

@@ -44,6 +44,7 @@ def attached(
     questions: QuestionLog,
     before_compile: Callable[[Any], None] | None = None,
     only: Collection[str] | None = None,
+    others: Sequence[Replacement] = (),
 ) -> Iterator[None]:
     """Let dbt-spark open `connection`, know livemart's macros, and report every compile error.
 
@@ -56,6 +57,7 @@ def attached(
         before_compile: is called with dbt's task before the first node is compiled.
         only: unique ids of the nodes that dbt works on, if not those that its arguments select: a
             selector cannot name every node.
+        others: what else stands in the place of dbt's own.
     """
     from dbt.adapters.spark import session as spark_session
     from dbt.config.project import Project
@@ -71,6 +73,7 @@ def attached(
         (CompileTask, "raise_on_first_error", lambda task: False),
         (CompileTask, "_mark_dependent_errors", _going_on_after_errors(CompileTask)),
         *_taking_down(questions),
+        *others,
     ]
     if only is not None:
         replacements.append((NodeSelector, "get_selected", lambda *_, **__: set(only)))

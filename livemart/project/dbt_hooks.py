@@ -85,15 +85,21 @@ class HookLog:
             node: that dbt works on; it compiles on-run-start once more, as nodes of their own.
         """
         if self._sent is not None:
-            return _RecordingCursor(cursor, self._sent)
+            return RecordingCursor(cursor, self._sent)
         is_hook = node is not None and node.startswith("operation.")
-        return _RecordingCursor(cursor, []) if is_hook else cursor
+        return RecordingCursor(cursor, []) if is_hook else cursor
 
 
-class _RecordingCursor:
-    def __init__(self, cursor: Cursor, sent: list[str]) -> None:
+class RecordingCursor:
+    """A cursor that answers questions, and takes down in `sent` what would change something.
+
+    `defines`: statements that change nothing but their session are run, too.
+    """
+
+    def __init__(self, cursor: Cursor, sent: list[str], *, defines: bool = False) -> None:
         self._cursor = cursor
         self._sent = sent
+        self._defines = defines
         self._is_answered = False
 
     @property
@@ -101,7 +107,7 @@ class _RecordingCursor:
         return self._cursor.description if self._is_answered else []
 
     def execute(self, sql: str, *parameters: Any) -> None:
-        self._is_answered = is_asking(sql)
+        self._is_answered = is_asking(sql) or (self._defines and is_defining(sql))
         if self._is_answered:
             self._cursor.execute(sql, *parameters)
         else:

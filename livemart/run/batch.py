@@ -18,6 +18,7 @@ from livemart.delta.tags import Tags
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
 from livemart.project.node_results import NodeResult
+from livemart.project.run_end import TestEnd
 from livemart.project.run_values import run_of
 from livemart.refresh.context import BatchContext, SqlChanged
 from livemart.refresh.frontier import (
@@ -34,7 +35,7 @@ from livemart.refresh.frontier import (
 from livemart.refresh.inputs import PinnedInputs, pin_inputs
 from livemart.refresh.models import EndedModel, carried, refresh_models
 from livemart.run.batch_questions import BatchQuestions
-from livemart.run.dbt_builds import build_alone, build_models, build_seeds
+from livemart.run.dbt_builds import build_alone, build_models, build_seeds, end_build
 from livemart.run.draft import draft_batch, snapshot_of, table_versions
 from livemart.run.runtime import Runtime
 from livemart.run.stages import (
@@ -44,6 +45,7 @@ from livemart.run.stages import (
     CarryModels,
     CheckModels,
     CompileForRun,
+    EndBuild,
     LoadSeeds,
     RefreshModels,
     stages,
@@ -207,6 +209,8 @@ class BatchRunner:
                     batch = self._carry_models(batch)
                 case CheckModels(is_reported):
                     batch = self._check_models(batch, is_reported=is_reported)
+                case EndBuild():
+                    self._end_build(batch)
                 case AppendSnapshot(appends_held):
                     return self._append_snapshot(batch, appends_held=appends_held)
         return BatchOutcome(batch.landed.batch_id, None)
@@ -335,6 +339,20 @@ class BatchRunner:
             checks |= self._held_on(snapshot, frontier, checks)
         failpoint("checks.after")
         return replace(batch, checks=checks)
+
+    def _end_build(self, batch: Batch) -> None:
+        record = self.record
+        tests = {
+            unique_id: TestEnd(
+                "skipped" if check.status == "waits" else check.status,
+                check.failures,
+                check.message,
+                check.took_ms,
+                record.ended_at.get(unique_id) or datetime.now(UTC),
+            )
+            for unique_id, check in batch.checks.items()
+        }
+        end_build(self.runtime, tests, record.built)
 
     def _held_on(
         self, snapshot: Snapshot, frontier: Snapshot, checks: Mapping[str, TestResult]

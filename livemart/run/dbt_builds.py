@@ -7,6 +7,7 @@ because their rows are files of the project, not SQL, and tables that dbt alone 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from time import perf_counter
 
@@ -16,6 +17,7 @@ from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
 from livemart.project.graph import Model
 from livemart.project.node_results import NodeResult, failures_of
+from livemart.project.run_end import TestEnd
 from livemart.refresh.frontier import Broken, Loaded, Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register
@@ -51,7 +53,7 @@ def build_models(
             for key, model in runtime.project.models.items()
             if key not in left_out and model.materialized != "ephemeral"
         ]
-    results = runtime.dbt.build(only=only, data_tests=False)
+    results = runtime.dbt.build(only=only, data_tests=False, ends=False)
     built.update(results)
     failpoint("build.after_dbt")
     if runtime.dbt.project != runtime.project:
@@ -59,6 +61,9 @@ def build_models(
     if failures := failures_of(
         runtime.project, results, partial(error_as_written, runtime.session)
     ):
+        # dbt runs its last hooks after a failure, too; what they say of it does not count here.
+        with suppress(ConfigError):
+            built.update(runtime.dbt.end_run({}))
         raise RefreshError(
             "MODEL_FAILED",
             "\n".join(failures.values()),
@@ -77,6 +82,29 @@ def build_models(
             runtime, model, "BUILD", generation, results[unique_id].took_ms
         )
     return states
+
+
+def end_build(runtime: Runtime, tests: Mapping[str, TestEnd], built: dict[str, NodeResult]) -> None:
+    """Let dbt run the hooks of on-run-end, with the results of a build and of its data tests.
+
+    Raises:
+        RefreshError: MODEL_FAILED, if a hook fails.
+    """
+    try:
+        results = runtime.dbt.end_run(tests)
+    except ConfigError as error:
+        raise _hook_failed(error.message) from error
+    built.update(results)
+    if failures := failures_of(runtime.project, results):
+        raise _hook_failed("\n".join(failures.values()))
+
+
+def _hook_failed(message: str) -> RefreshError:
+    return RefreshError(
+        "MODEL_FAILED",
+        f"on-run-end: {message}",
+        hint="mend the hook and run the command again; readers keep the last published snapshot",
+    )
 
 
 def build_seeds(runtime: Runtime, seeds: Mapping[str, Rebuild]) -> dict[str, Loaded | Broken]:

@@ -84,6 +84,10 @@ class CheckModels(Stage):
     is_reported: bool = True
 
 
+class EndBuild(Stage):
+    """Let dbt run the hooks of on-run-end, which see the results of models and tests."""
+
+
 @dataclass(frozen=True, slots=True)
 class AppendSnapshot(Stage):
     """Append the snapshot row, which publishes it, unless a test holds it back."""
@@ -95,7 +99,7 @@ def stages(batch: Batch) -> Iterator[Stage]:
     """Yield what is to be done in a batch, in order; nothing if nothing has changed."""
     frontier = batch.frontier
     if batch.kind == "build" or frontier is None:
-        yield from (BuildModels(), CheckModels(), AppendSnapshot())
+        yield from (BuildModels(), CheckModels(), EndBuild(), AppendSnapshot())
     elif _has_changed(batch, frontier):
         if batch.of_the_run:
             yield CompileForRun()

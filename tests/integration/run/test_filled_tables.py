@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from livemart.inspect.verify import exit_code, render_comparison
+from livemart.project.run_values import CANONICAL, OTHER
 from tests.integration.run.shop import ORDERS, THEN, order, shop_project
 from tests.project_run import ProjectRun, reasons, strategies
 
@@ -28,6 +29,40 @@ DOUBLE = "update {{ this }} set amount = amount * 2 where shop_id = 'a'"
 NET = f"""{{{{ config(post_hook="{DOUBLE}") }}}}
 select order_id, shop_id, cast(amount as decimal(12,2)) as amount from {ORDERS}"""
 NET_TOTALS = "select shop_id, sum(amount) as net from {{ ref('net') }} group by shop_id"
+
+# What packages do at the end of a run, and while their tests are compiled.
+MACROS = """
+{% macro keep(results) %}
+  {% if execute and results %}
+    {% for it in results %}
+      {% do run_query("insert into mini.ends values ('" ~ it.node.name ~ "', '" ~ it.status ~ "', '"
+         ~ (it.node.compiled_code is not none) ~ "')") %}
+    {% endfor %}
+  {% endif %}
+{% endmacro %}
+{% test kept(model) %}
+  {% if execute %}
+    {% do run_query("create table mini.t_" ~ invocation_id[:8] ~ " using delta as select 1 as n") %}
+  {% endif %}
+  select * from {{ model }} where shop_id is null
+{% endtest %}
+{% test refused(model) %}
+  {% if execute %}
+    {% do run_query("select 1") %}
+    {% do exceptions.raise_compiler_error("no such monitor " ~ invocation_id[:1]) %}
+  {% endif %}
+  select * from {{ model }} where false
+{% endtest %}
+{% test unwritten(model) %}
+  {% if execute %}
+    {% do run_query("select 1") %}
+    {% do run_query("insert into mini.nowhere values ('" ~ invocation_id ~ "')") %}
+  {% endif %}
+  select * from {{ model }} where false
+{% endtest %}
+{% test few(model) %} select * from {{ model }} {% endtest %}
+"""
+TESTS = "models: [{name: totals, data_tests: [kept, {few: {config: {severity: warn}}}]}]"
 
 
 def _write(run: ProjectRun, *statements: str) -> None:
@@ -115,3 +150,49 @@ def test_a_model_that_its_own_hook_corrects_is_made_by_dbt_when_its_inputs_chang
     built = {row["shop_id"]: float(row["net"]) for row in run.rows("mini.net_totals")}
     assert built == followed
     assert run.differing() == []
+
+
+def test_hooks_of_on_run_end_see_models_and_tests_and_samples_write_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = shop_project(spark, tmp_path, {"totals": TOTALS})
+    run.refresh()
+    _write(run, "create table mini.ends (node string, status string, has_sql string) using delta")
+    path = run.project / "dbt_project.yml"
+    path.write_text(
+        f'{path.read_text()}\nmacro-paths: [macros]\non-run-end: "{{{{ keep(results) }}}}"\n'
+    )
+    (run.project / "macros").mkdir()
+    (run.project / "macros" / "keep.sql").write_text(MACROS)
+    run.edit("models/tests.yml", TESTS)
+
+    run.build()
+
+    ends = {
+        row["node"]: (row["status"], row["has_sql"]) for row in spark.table("mini.ends").collect()
+    }
+    assert ends == {
+        "totals": ("success", "True"),
+        "kept_totals_": ("pass", "True"),
+        "few_totals_": ("warn", "True"),
+    }
+    left = {row["tableName"] for row in spark.sql("show tables in mini like 't_*'").collect()}
+    assert left
+    assert left.isdisjoint({f"t_{it.invocation_id[:8]}" for it in (CANONICAL, OTHER)})
+
+    # One that dbt cannot compile is no test that passes, in a build as in a refresh.
+    run.edit("models/tests.yml", "models: [{name: totals, data_tests: [refused, unwritten]}]")
+    run.build()
+    _deliver_and_look(run)
+
+
+def _deliver_and_look(run: ProjectRun) -> None:
+    ids = {key: key.split(".")[2] for key in run.newest.tests}
+    assert {ids[key]: status for key, status in run.newest.tests.items()} == {
+        "refused_totals_": "error",
+        "unwritten_totals_": "error",
+    }
+    run.deliver("orders", *(order(*row) for row in THEN))
+    run.refresh()
+    assert set(run.newest.tests.values()) == {"error"}
+    assert run.newest.status == "held"

@@ -56,6 +56,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "hooks that define": ("unit/project/session_spec::the_list_of_what_defines_is_closed",),
     "hooks that act": (
         "integration/run/dbt_features::hooks_that_act_run_where_dbt_runs_the_node",
+        "unit/run/dbt_builds::"
+        "hooks_of_on_run_end_run_after_the_tests_and_one_that_fails_fails_the_build",
         "unit/inspect/plan_report::"
         "what_defines_the_session_and_what_only_a_build_does_are_told_once",
     ),
@@ -198,6 +200,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "Hooks are rendered once": (
         "unit/project/compiled_project::a_model_that_says_something_of_the_run_is_known",
+    ),
+    "To see what differs": (
+        "integration/run/filled_tables::"
+        "hooks_of_on_run_end_see_models_and_tests_and_samples_write_nothing",
     ),
     "What differs from run": (
         "unit/plan/project_plans::what_differs_and_is_not_selected_changes_nothing",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +11,10 @@ from livemart.conflicts import may_pass
 from livemart.errors import ConfigError, RefreshError
 from livemart.project.graph import Project
 from livemart.project.node_results import NodeResult, NodeStatus
+from livemart.project.run_end import TestEnd
 from livemart.refresh.frontier import Broken, Loaded, Rebuild
 from livemart.run import dbt_builds
-from livemart.run.dbt_builds import build_alone, build_models, build_seeds
+from livemart.run.dbt_builds import build_alone, build_models, build_seeds, end_build
 from livemart.spark.model_errors import ModelFailedError
 from tests.models import make_model
 
@@ -34,9 +36,15 @@ class _Dbt:
         self.status = status
         self.project = PROJECT
         self.selections: list[list[str]] = []
+        self.ended: list[dict[str, TestEnd]] = []
+        self.hooks: dict[str, NodeResult] = {}
+
+    def end_run(self, tests: Mapping[str, TestEnd]) -> dict[str, NodeResult]:
+        self.ended.append(dict(tests))
+        return self.hooks
 
     def build(
-        self, *, data_tests: bool, only: Collection[str] | None = None
+        self, *, data_tests: bool, only: Collection[str] | None = None, ends: bool = True
     ) -> dict[str, NodeResult]:
         assert not data_tests
         self.selections.append(sorted(only or ()))
@@ -169,3 +177,29 @@ def test_a_project_that_is_half_edited_costs_the_snapshot_alone(
 
     with pytest.raises(ModelFailedError, match="no YAML"):
         build_alone(runtime, "snapshot.m.history")
+
+
+def test_hooks_of_on_run_end_run_after_the_tests_and_one_that_fails_fails_the_build() -> None:
+    runtime = _runtime()
+    built: dict[str, NodeResult] = {}
+    tests = {"test.m.a": TestEnd("fail", 2, "", 5, datetime(2026, 3, 1, tzinfo=UTC))}
+
+    build_models(runtime, None, built)
+    assert runtime.dbt.ended == []
+    end_build(runtime, tests, built)
+    assert runtime.dbt.ended == [tests]
+
+    hook = NodeResult("operation.m.e", "m-on-run-end-0", "operation", "error", "no table", 1, None)
+    runtime.dbt.hooks = {hook.unique_id: hook}
+    with pytest.raises(RefreshError, match=r"MODEL_FAILED.*on-run-end.*no table"):
+        end_build(runtime, tests, built)
+    assert built[hook.unique_id] is hook
+
+
+def test_hooks_of_on_run_end_see_a_build_that_failed() -> None:
+    runtime = _runtime("error")
+
+    with pytest.raises(RefreshError, match="MODEL_FAILED"):
+        build_models(runtime, None, {})
+
+    assert runtime.dbt.ended == [{}]

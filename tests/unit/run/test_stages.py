@@ -17,6 +17,7 @@ from livemart.run.stages import (
     CarryModels,
     CheckModels,
     CompileForRun,
+    EndBuild,
     LoadSeeds,
     RefreshModels,
     Stage,
@@ -63,7 +64,7 @@ UNCHANGED = Batch(
 )
 REBUILD = Rebuild("FINGERPRINT_CHANGED", "", 1)
 
-BUILD = [BuildModels(), CheckModels(), AppendSnapshot()]
+BUILD = [BuildModels(), CheckModels(), EndBuild(), AppendSnapshot()]
 REFRESH = [RefreshModels(), CheckModels(), AppendSnapshot()]
 RELEASE = [CarryModels(), CheckModels(is_reported=False), AppendSnapshot(appends_held=False)]
 
