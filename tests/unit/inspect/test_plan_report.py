@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from livemart.inspect.plan_report import describe_plans, full_models, render_plans
 from livemart.plan.planner import Full, Plan, View
+from livemart.plan.project_plans import ProjectPlans, broken_policies
 from livemart.plan.reasons import Reason
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
@@ -177,3 +178,14 @@ def test_a_model_that_wants_to_be_full_is_no_fallback() -> None:
     report = describe_plans(project(model("a"), model("b", "full")), plans)
 
     assert full_models(report) == ["a"]
+
+
+def test_a_model_that_hooks_fill_is_no_fallback_and_says_so() -> None:
+    filled = project(replace(model("a", "strict"), filled="wholly", compiled_code="select 1 as n"))
+    plans = ProjectPlans(filled).models
+
+    report = describe_plans(filled, plans)
+
+    assert full_models(report) == []
+    assert "FILLED_BY_HOOKS: models/a.sql: hooks write rows into its table" in render_plans(report)
+    assert broken_policies(filled, plans) == {}
