@@ -177,7 +177,8 @@ class BatchRunner:
         runtime, frontier = self.runtime, self.runtime.log.newest()
         batch = self._draft("build", landed, frontier, started_at)
         runtime.dbt.run = run_of(self.epoch, landed.batch_id, started_at)
-        if tests := runtime.dbt.of_the_run & runtime.project.tests.keys():
+        tests = runtime.dbt.of_the_run & runtime.project.tests.keys()
+        if tests := tests - runtime.dbt.writing:
             runtime.adopt(runtime.dbt.compile_again(tests))
         batch = replace(batch, starts=self._left_out(None))
         return self._run(batch, BatchQuestions(runtime, asks_all=True))

@@ -140,13 +140,19 @@ class BatchQuestions:
             raise SqlChanged
 
     def ask_for_tests(self) -> frozenset[str]:
-        """Compile the tests again whose questions have another answer; return those changed."""
+        """Compile the tests again whose questions have another answer; return those changed.
+
+        Those that write while they are compiled are compiled here alone, once in each batch.
+        """
         project = self._project
         due = [
             unique_id
             for unique_id, test in project.tests.items()
-            if (questions := project.questions.get(unique_id))
-            and (test.uncompiled or any(self._answered(project, it) != it for it in questions))
+            if unique_id in self._runtime.dbt.writing
+            or (
+                (questions := project.questions.get(unique_id))
+                and (test.uncompiled or any(self._answered(project, it) != it for it in questions))
+            )
         ]
         with suppress(NotCompiledError):
             return self._compile_again(due) if due else frozenset()

@@ -197,6 +197,17 @@ def test_a_test_of_an_unchanged_table_keeps_its_status(monkeypatch: pytest.Monke
     )
 
 
+def test_a_test_that_dbt_cannot_compile_is_an_error_whatever_it_was_before() -> None:
+    found = project("not_null", compiled_code="", uncompiled="no such table")
+    warehouse: Any = FakeWarehouse([], None)
+    prover = Prover(ProjectPlans(found, warehouse.column_names))
+    versions = CheckedVersions({RELATION: 2}, {RELATION: 2})
+
+    result = run_checks(cast(Any, None), warehouse, prover, versions, {TEST: "pass"})[TEST]
+
+    assert (result.status, result.message) == ("error", "no such table")
+
+
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [

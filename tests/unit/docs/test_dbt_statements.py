@@ -185,6 +185,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "`sources.json`": (
         "unit/run/artifacts/source_freshness::sources_are_as_fresh_as_their_newest_landing",
     ),
+    "A data test whose macros write": (
+        "integration/run/filled_tables::"
+        "hooks_of_on_run_end_see_models_and_tests_and_samples_write_nothing",
+        "unit/check/checks::a_test_that_dbt_cannot_compile_is_an_error_whatever_it_was_before",
+    ),
     "A question about a table": (
         "integration/run/batch_questions::"
         "a_model_is_compiled_again_when_the_warehouse_answers_otherwise",
