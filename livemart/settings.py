@@ -212,6 +212,8 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[Words, AfterValidator(_check_networks)] = ("127.0.0.1", "::1")
     address_connections: Annotated[int, Field(ge=1)] = 1_000
     session_hours: Annotated[int, Field(ge=1, le=24 * 365)] = 12
+    # A secret: never shown, neither by repr nor when it is wrong.
+    session_key: Annotated[str | None, Field(min_length=32, repr=False)] = None
     log_format: Literal["text", "json"] = "text"
     debug: bool = False
 
@@ -380,6 +382,8 @@ def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigErr
     reason = str(detail["msg"]).removeprefix("Value error, ")
     value = detail["input"]
     value = str(value) if isinstance(value, Path) else value
+    if name == "session_key":
+        value = f"{len(str(value))} characters"
     message = _PASSWORD.sub(r"\1:***@", f"{where}: found {value!r}")
     expected = str(detail.get("ctx", {}).get("expected", ""))
     close = nearest(

@@ -20,6 +20,7 @@ from livemart.land.lag import WatchedLags, source_lags
 from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.callers import Guard
+from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.auth.this_machine import is_loopback_name
 from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.envelope import Envelope
@@ -82,6 +83,7 @@ def create_app(
         attempts=attempts or Attempts(),
         is_loopback=is_loopback_name(settings.host),
         now=now,
+        key=SigningKey.of(settings),
     )
 
     @asynccontextmanager

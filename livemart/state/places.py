@@ -25,6 +25,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     conf/, connect_token          what a dbt in another terminal needs
     target/                       dbt's artifacts of a project whose folder cannot be written
     spark.log                     what the JVM prints
+    session_key                   signs sessions of the page; its owner alone may read it
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class StateFolder:
         self.connect_token = self.path / "connect_token"
         self.target = self.path / "target"
         self.spark_log = self.path / "spark.log"
+        self.session_key = self.path / "session_key"
 
     def uncounted(self, epoch: str) -> Path:
         return self.files / epoch / "uncounted"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection, busy_seconds: float) ->
 def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
     def connect() -> sqlite3.Connection:
         if writes:
-            _make_folder(path.parent)
+            _make_private(path)
         mode = "rwc" if writes else "rw"
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode={mode}",
@@ -173,9 +174,20 @@ def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
     return engine
 
 
-def _make_folder(path: Path) -> None:
+def _make_private(path: Path) -> None:
+    """Make the file and its folder for their owner alone, and take a file away from all others.
+
+    SQLite gives its log and its index the mode of the file. A group that an operator gave a file to
+    keeps it.
+    """
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        for file in (path, *(path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))):
+            with suppress(FileNotFoundError):
+                if file.stat().st_mode & stat.S_IRWXO:
+                    file.chmod(0o600)
     except OSError as error:
         raise sqlite3.OperationalError(str(error)) from error
 

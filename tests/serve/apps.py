@@ -49,6 +49,11 @@ class Site:
         """The tokens that the server knows."""
         return self._part(Guard).book
 
+    @property
+    def session_key(self) -> str:
+        """What the server signs sessions with."""
+        return self._part(Guard).key.text
+
     def _part(self, kind: type[_Part]) -> _Part:
         part = self.app.state.parts[kind]
         assert isinstance(part, kind)

@@ -41,6 +41,32 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+def test_files_of_a_store_are_for_their_owner_alone(path: Path) -> None:
+    """SQLite gives its log and its index the mode of the file."""
+    with opened(path, writes=True) as writer, writer.begin() as connection:
+        connection.exec_driver_sql("insert into t values (2)")
+        names = {each.name: each.stat().st_mode & 0o777 for each in path.parent.iterdir()}
+
+    assert names == dict.fromkeys(("serving.db", "serving.db-wal", "serving.db-shm"), 0o600)
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(0o644, 0o600), (0o666, 0o600), (0o640, 0o640), (0o600, 0o600)]
+)
+def test_a_file_that_everybody_could_read_is_taken_back(
+    path: Path, before: int, after: int
+) -> None:
+    """A store of an earlier version; a group that an operator let in stays."""
+    path.chmod(before)
+
+    with opened(path, writes=True) as writer, writer.begin() as connection:
+        connection.exec_driver_sql("insert into t values (2)")
+        modes = {each.stat().st_mode & 0o777 for each in path.parent.iterdir()}
+
+    assert modes == {after}
+
+
 def test_a_transaction_sees_what_was_there_when_it_began(path: Path) -> None:
     count = sa.text("select count(*) from t")
 

@@ -220,3 +220,12 @@ def test_an_empty_variable_of_a_path_is_none(tmp_path: Path) -> None:
     settings = load_settings({}, environ={"LIVEMART_JARS": ""}, directory=tmp_path)
 
     assert settings.jars is None
+
+
+def test_a_secret_that_is_wrong_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors) as raised:
+        load_settings({}, environ={"LIVEMART_SESSION_KEY": "too short"}, directory=tmp_path)
+    held = load_settings({}, environ={"LIVEMART_SESSION_KEY": "s" * 32}, directory=tmp_path)
+
+    assert "LIVEMART_SESSION_KEY: found '9 characters'" in str(raised.value)
+    assert "too short" not in str(raised.value) and "s" * 32 not in repr(held)

@@ -48,7 +48,6 @@ class TokenBook:
         self._learning = Inquiry(self._learn)
         self._learning_soon = Inquiry(self._learn_in_time)
         self._had_tokens = False
-        self.session_key = ""
         self.on_change: Callable[[], None] = lambda: None
 
     @property
@@ -89,7 +88,6 @@ class TokenBook:
                     hint="bring the store back, or make new ones with `livemart token create`",
                 )
             if version != self.version:
-                self.session_key = self._store.session_key()
                 self._tokens = {token.token_id: token for token in self._store.tokens()}
                 self.version = version
                 self._had_tokens = self._had_tokens or bool(self._tokens)

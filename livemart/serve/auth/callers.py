@@ -7,7 +7,7 @@ Used by every route, and by streams for as long as they are open. What a caller 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
+from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.auth.this_machine import is_from_this_machine, is_loopback_host
 from livemart.serve.auth.tokens import Token
 from livemart.serve.http.parts import part_of
@@ -39,13 +40,14 @@ class Guard:
     """What callers are judged by.
 
     `book`: the tokens; `attempts`: wrong ones; `is_loopback`: the server is bound to this machine
-    alone; `now`: the wall clock, UTC.
+    alone; `now`: the wall clock, UTC; `key`: signs sessions.
     """
 
     book: TokenBook
     attempts: Attempts
     is_loopback: bool
     now: Callable[[], datetime]
+    key: SigningKey = field(default_factory=SigningKey)
 
     @property
     def is_open(self) -> bool:
@@ -249,7 +251,7 @@ def _caller_of(token: Token, ends_at: datetime | None) -> Caller:
 def _caller_of_session(request: Request, cookie: str) -> Caller:
     guard = part_of(request, Guard)
     lasts = timedelta(hours=part_of(request, Settings).session_hours)
-    signer = TimestampSigner(guard.book.session_key, salt=_SALT)
+    signer = TimestampSigner(guard.key.text, salt=_SALT)
     try:
         value, signed_at = signer.unsign(cookie, return_timestamp=True)
     except BadSignature:
@@ -269,7 +271,7 @@ def _session_of(request: Request, token: Token) -> Session:
     lasts = timedelta(hours=part_of(request, Settings).session_hours)
     if token.expires_at is not None:
         lasts = min(lasts, token.expires_at - guard.now())
-    signer = TimestampSigner(guard.book.session_key, salt=_SALT)
+    signer = TimestampSigner(guard.key.text, salt=_SALT)
     return Session(signer.sign(token.token_id).decode(), lasts, _is_secure(request))
 
 

@@ -88,7 +88,7 @@ class Token:
 
 
 class TokenStore:
-    """The tables of tokens and of the key that signs sessions, in the store at `url`.
+    """The tables of tokens, in the store at `url`.
 
     They are made with the first token, and no rebuild of the served models touches them. Reading
     takes no lock and makes nothing: a server may well run before there is a store. Writing waits
@@ -194,15 +194,8 @@ class TokenStore:
 
         Another store begins with another number.
         """
-        return int(self._secret(_VERSION) or 0)
-
-    def session_key(self) -> str:
-        """Return the key that signs sessions; empty before the first token."""
-        return self._secret(_SESSION_KEY)
-
-    def _secret(self, name: str) -> str:
-        rows = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == name))
-        return str(rows[0].value) if rows else ""
+        rows = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == _VERSION))
+        return int(rows[0].value) if rows else 0
 
     def _read(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
         """Return the rows; none if the tables are not there."""
@@ -228,7 +221,8 @@ class TokenStore:
                 _METADATA.create_all(connection)
                 # By chance: a store that takes the place of another has no number of that one.
                 _insert_once(connection, _VERSION, str(secrets.randbits(48)))
-                _insert_once(connection, _SESSION_KEY, secrets.token_urlsafe(48))
+                # An earlier version kept the key of sessions here, for all who read the store.
+                connection.execute(sa.delete(_SECRETS).where(_SECRETS.c.name == _SESSION_KEY))
                 # Held until the end: two writers at once cannot come to the same number.
                 connection.execute(
                     sa.update(_SECRETS).where(_SECRETS.c.name == _VERSION).values(value=_RAISED)

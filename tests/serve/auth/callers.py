@@ -76,5 +76,5 @@ def session(
         def get_timestamp(self) -> int:
             return super().get_timestamp() - int(back.total_seconds())
 
-    signer = Signer(key or one.book.session_key, salt="livemart.session")
+    signer = Signer(key or one.session_key, salt="livemart.session")
     return {"Cookie": f"livemart_session={signer.sign(token_id).decode()}"}
