@@ -20,6 +20,7 @@ from livemart.land.lag import WatchedLags, source_lags
 from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.callers import Guard
+from livemart.serve.auth.ended_sessions import EndedSessions
 from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.auth.this_machine import is_loopback_name
 from livemart.serve.auth.tokens import TokenStore
@@ -43,6 +44,7 @@ from livemart.serve.owner.pull import restaurants_router
 from livemart.serve.owner.schemas import StateBody
 from livemart.serve.owner.stream import restaurant_stream_router
 from livemart.settings import Settings
+from livemart.state.places import StateFolder
 from livemart.store.reader import StoreReader
 
 # Their ids may hold a slash.
@@ -84,6 +86,7 @@ def create_app(
         is_loopback=is_loopback_name(settings.host),
         now=now,
         key=SigningKey.of(settings),
+        ended=EndedSessions(StateFolder(settings.warehouse).ended_sessions),
     )
 
     @asynccontextmanager

@@ -26,6 +26,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     target/                       dbt's artifacts of a project whose folder cannot be written
     spark.log                     what the JVM prints
     session_key                   signs sessions of the page; its owner alone may read it
+    ended_sessions, its .lock     sessions that were signed out before their end
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class StateFolder:
         self.target = self.path / "target"
         self.spark_log = self.path / "spark.log"
         self.session_key = self.path / "session_key"
+        self.ended_sessions = self.path / "ended_sessions"
 
     def uncounted(self, epoch: str) -> Path:
         return self.files / epoch / "uncounted"

@@ -6,6 +6,7 @@ Used by every route, and by streams for as long as they are open. What a caller 
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from starlette.responses import Response
 
 from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
+from livemart.serve.auth.ended_sessions import EndedSessions, SessionId
 from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.auth.this_machine import is_from_this_machine, is_loopback_host
 from livemart.serve.auth.tokens import Token
@@ -32,6 +34,8 @@ _SALT = "livemart.session"
 # A session is renewed once a quarter of it has passed: rarely, so that no answer that was under way
 # at a sign-out brings it back.
 _FRESH = 4
+# However often it is renewed, a session ends so long after the sign-in.
+_LONGEST = timedelta(days=7)
 _RENEWED = "renewed_session"
 
 
@@ -40,7 +44,8 @@ class Guard:
     """What callers are judged by.
 
     `book`: the tokens; `attempts`: wrong ones; `is_loopback`: the server is bound to this machine
-    alone; `now`: the wall clock, UTC; `key`: signs sessions.
+    alone; `now`: the wall clock, UTC; `key`: signs sessions;
+    `ended`: those that were signed out.
     """
 
     book: TokenBook
@@ -48,6 +53,7 @@ class Guard:
     is_loopback: bool
     now: Callable[[], datetime]
     key: SigningKey = field(default_factory=SigningKey)
+    ended: EndedSessions = field(default_factory=EndedSessions)
 
     @property
     def is_open(self) -> bool:
@@ -60,13 +66,14 @@ class Caller:
     """Who asks, and what they may see.
 
     `tenants`: those whose rows a query is held to, None for all; `token_id`: None at this machine
-    without tokens; `sources`: to which it may send records.
+    without tokens; `sources`: to which it may send records; `session`: that of a browser.
     """
 
     tenants: frozenset[str] | None
     token_id: str | None = None
     ends_at: datetime | None = None
     sources: frozenset[str] = frozenset()
+    session: SessionId | None = None
 
     @property
     def is_admin(self) -> bool:
@@ -128,12 +135,17 @@ def renewed_session(scope: Mapping[str, Any]) -> str | None:
 
 
 def sign_out(request: Request, response: Response) -> None:
-    """Let the browser forget the session.
+    """End the session, at the server and in the browser: a copy of the cookie opens nothing.
 
     Raises:
         ProblemError: ORIGIN_REFUSED.
     """
     check_origin(request)
+    guard = part_of(request, Guard)
+    if (signed := _signed(request, request.cookies.get(_COOKIE, ""))) is not None:
+        session, _ = signed
+        ends_at = session.began + int(_longest(request).total_seconds())
+        guard.ended.add(session, int(guard.now().timestamp()), ends_at)
     is_secure = _is_secure(request)
     response.delete_cookie(_COOKIE, path="/", secure=is_secure, httponly=True, samesite="lax")
 
@@ -193,13 +205,15 @@ AdminOf = Annotated[Caller, Depends(require_admin)]
 
 
 def is_still_allowed(request: HTTPConnection, caller: Caller) -> bool:
-    """Return False once the token behind an open stream is revoked or expired."""
+    """Return False once the token of a stream is revoked or expired, or its session over."""
     guard = part_of(request, Guard)
     now = guard.now()
     if not guard.book.is_trusted:
         return False
     if caller.token_id is None:
         return guard.is_open
+    if caller.session is not None and guard.ended.has(caller.session):
+        return False
     token = guard.book.by_id(caller.token_id)
     is_over = caller.ends_at is not None and now >= caller.ends_at
     return token is not None and token.is_valid(now) and not is_over
@@ -242,37 +256,58 @@ def _verify(request: Request, text: str) -> Token:
     return token
 
 
-def _caller_of(token: Token, ends_at: datetime | None) -> Caller:
+def _caller_of(token: Token, ends_at: datetime | None, session: SessionId | None = None) -> Caller:
     ends = [moment for moment in (token.expires_at, ends_at) if moment is not None]
     tenants = None if token.scope == "admin" else token.tenants
-    return Caller(tenants, token.token_id, min(ends, default=None), token.sources)
+    return Caller(tenants, token.token_id, min(ends, default=None), token.sources, session)
 
 
 def _caller_of_session(request: Request, cookie: str) -> Caller:
     guard = part_of(request, Guard)
     lasts = timedelta(hours=part_of(request, Settings).session_hours)
-    signer = TimestampSigner(guard.key.text, salt=_SALT)
+    signed = _signed(request, cookie)
+    if signed is None:
+        raise _refuse(request, "session of another key")
+    session, signed_at = signed
+    ends_at = min(signed_at + lasts, _last_end(request, session))
+    token, now = guard.book.by_id(session.token_id), guard.now()
+    if token is None or not token.is_valid(now) or now >= ends_at or guard.ended.has(session):
+        raise _refuse(request, "session is over")
+    if signed_at + lasts - now < lasts - lasts / _FRESH:
+        setattr(request.state, _RENEWED, _session_of(request, token, session))
+    return _caller_of(token, ends_at, session)
+
+
+def _signed(request: Request, cookie: str) -> tuple[SessionId, datetime] | None:
+    """Return the session of a cookie, and when that was signed; None if it is none of ours."""
+    signer = TimestampSigner(part_of(request, Guard).key.text, salt=_SALT)
     try:
         value, signed_at = signer.unsign(cookie, return_timestamp=True)
     except BadSignature:
-        raise _refuse(request, "session of another key") from None
-    ends_at = signed_at.astimezone(UTC) + lasts
-    token, now = guard.book.by_id(value.decode()), guard.now()
-    if token is None or not token.is_valid(now) or now >= ends_at:
-        raise _refuse(request, "session is over")
-    if ends_at - now < lasts - lasts / _FRESH:
-        setattr(request.state, _RENEWED, _session_of(request, token))
-    return _caller_of(token, ends_at)
+        return None
+    session = SessionId.read(value.decode("ascii", "replace"))
+    return None if session is None else (session, signed_at.astimezone(UTC))
 
 
-def _session_of(request: Request, token: Token) -> Session:
-    """Return a session that begins now, and never outlives its token."""
+def _session_of(request: Request, token: Token, renewed: SessionId | None = None) -> Session:
+    """Return a session that begins or is renewed now, and never outlives its token."""
     guard = part_of(request, Guard)
+    now = guard.now()
+    session = renewed or SessionId(token.token_id, secrets.token_hex(8), int(now.timestamp()))
     lasts = timedelta(hours=part_of(request, Settings).session_hours)
+    lasts = min(lasts, _last_end(request, session) - now)
     if token.expires_at is not None:
-        lasts = min(lasts, token.expires_at - guard.now())
+        lasts = min(lasts, token.expires_at - now)
     signer = TimestampSigner(guard.key.text, salt=_SALT)
-    return Session(signer.sign(token.token_id).decode(), lasts, _is_secure(request))
+    return Session(signer.sign(str(session)).decode(), lasts, _is_secure(request))
+
+
+def _longest(request: Request) -> timedelta:
+    return max(_LONGEST, timedelta(hours=part_of(request, Settings).session_hours))
+
+
+def _last_end(request: Request, session: SessionId) -> datetime:
+    return datetime.fromtimestamp(session.began, UTC) + _longest(request)
 
 
 def _refuse(request: Request, reason: str, token_id: str | None = None) -> ProblemError:

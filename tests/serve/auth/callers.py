@@ -77,4 +77,5 @@ def session(
             return super().get_timestamp() - int(back.total_seconds())
 
     signer = Signer(key or one.session_key, salt="livemart.session")
-    return {"Cookie": f"livemart_session={signer.sign(token_id).decode()}"}
+    began = signer.get_timestamp()
+    return {"Cookie": f"livemart_session={signer.sign(f'{token_id}.a.{began}').decode()}"}

@@ -19,6 +19,7 @@ from tests.serve.apps import Site, bearer, site
 from tests.store.stores import fill_store, reference_tables
 
 TILES = "/v1/restaurants/r1/metrics"
+ORIGIN = {"Origin": "http://127.0.0.1:8000"}
 
 
 class Clock:
@@ -341,6 +342,46 @@ def test_a_session_that_is_used_is_renewed(
         one.learn_tokens()
         one.client.cookies["livemart_session"] = cookie[0].partition("=")[2]
         assert one.client.get(TILES).status_code == 401
+
+
+def test_who_signs_out_has_no_session_any_more_wherever_its_cookie_is(tmp_path: Path) -> None:
+    with site(tmp_path, page=True) as one:
+        fill(one)
+        token = one.make_token("r1")
+        cookies = []
+        for _ in range(2):
+            one.client.post("/login", data={"token": token}, headers=ORIGIN)
+            cookies.append({"Cookie": f"livemart_session={one.client.cookies['livemart_session']}"})
+        one.client.cookies.clear()
+        before = [one.client.get(TILES, headers=cookie).status_code for cookie in cookies]
+
+        one.client.post("/logout", headers={**ORIGIN, **cookies[0]})
+        after = [one.client.get(TILES, headers=cookie).status_code for cookie in cookies]
+    with site(tmp_path, page=True) as one:
+        one.learn_tokens()
+        later = [one.client.get(TILES, headers=cookie).status_code for cookie in cookies]
+
+    assert before == [200, 200]
+    # The other browser of the same token is another session.
+    assert after == later == [401, 200]
+
+
+def test_a_session_that_is_always_used_ends_after_a_week(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda _: int(clock.now.timestamp()))
+    with site(tmp_path, now=clock) as one:
+        fill(one)
+        with_login(one)
+        one.client.post("/login", data={"token": one.make_token("r1")})
+        began, hours = clock.now, 0
+        while one.client.get(TILES).status_code == 200 and hours < 1_000:
+            hours += 4
+            clock.now = began + timedelta(hours=hours)
+            one.learn_tokens()
+
+    assert hours == 7 * 24
 
 
 def test_a_header_counts_before_a_cookie(tmp_path: Path) -> None:
