@@ -22,7 +22,7 @@ from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.callers import Guard
 from livemart.serve.auth.ended_sessions import EndedSessions
 from livemart.serve.auth.signing_key import SigningKey
-from livemart.serve.auth.this_machine import is_loopback_name
+from livemart.serve.auth.this_machine import serves_this_machine_alone
 from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.envelope import Envelope
 from livemart.serve.health import health_router
@@ -83,7 +83,7 @@ def create_app(
     guard = Guard(
         book=book,
         attempts=attempts or Attempts(),
-        is_loopback=is_loopback_name(settings.host),
+        is_loopback=serves_this_machine_alone(settings),
         now=now,
         key=SigningKey.of(settings),
         ended=EndedSessions(StateFolder(settings.warehouse).ended_sessions),
@@ -110,6 +110,8 @@ def create_app(
         # They load their scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
+        # Starlette would send whoever adds a slash to the host that the request names.
+        redirect_slashes=False,
     )
     lags = WatchedLags(lambda: source_lags(settings.warehouse, settings.landing))
     desk = LetterDesk(settings.warehouse)
@@ -157,9 +159,6 @@ def _describe(app: FastAPI) -> dict[str, Any]:
             for operation in operations.values():
                 if path not in ("/healthz", "/readyz"):
                     operation["security"] = [{"token": []}, {"session": []}]
-                if path == "/metrics":
-                    # To this machine.
-                    operation["security"].append({})
         # FastAPI's own shape of a wrong parameter is never sent.
         for unused in ("HTTPValidationError", "ValidationError"):
             shapes.pop(unused, None)

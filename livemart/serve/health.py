@@ -1,6 +1,6 @@
 """Tells those who watch the server how it is: alive, fresh, measured.
 
-Measurements are for this machine and admins alone.
+Measurements are for admins alone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from livemart.intervals import format_interval
 from livemart.land.lag import WatchedLags
-from livemart.serve.auth.callers import Guard, current_caller, require_admin
-from livemart.serve.auth.this_machine import is_from_this_machine
+from livemart.serve.auth.callers import AdminOf, Guard
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
@@ -69,15 +68,8 @@ async def readyz(request: Request) -> JSONResponse:
     name="metrics",
     responses=answer_shapes(None, {"text/plain": {"schema": {"type": "string"}}}, has_304=False),
 )
-async def measurements_text(request: Request) -> Response:
-    """Measurements for Prometheus, to this machine and to admins."""
-    try:
-        caller = current_caller(request)
-    except ProblemError as problem:
-        if problem.status != 401 or not is_from_this_machine(request):
-            raise
-    else:
-        require_admin(caller)
+async def measurements_text(request: Request, _: AdminOf) -> Response:
+    """Measurements for Prometheus, to admins; as long as no token was made, to this machine."""
     measurements = part_of(request, Measurements)
     now = part_of(request, Guard).now()
     _measure(measurements, part_of(request, Hub), now)

@@ -23,7 +23,7 @@ from fastapi import FastAPI
 
 from livemart.errors import ConfigError, StateError
 from livemart.serve.app import create_app
-from livemart.serve.auth.this_machine import is_loopback_name
+from livemart.serve.auth.this_machine import serves_this_machine_alone
 from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.connections.kept import ConnectionLimits, Connections
 from livemart.serve.connections.protocol import TimedProtocol
@@ -126,12 +126,14 @@ def require_tokens(settings: Settings, tokens: TokenStore) -> None:
     Raises:
         ConfigError: TOKENS_NEEDED.
     """
-    if is_loopback_name(settings.host) or tokens.version() > 0:
+    if serves_this_machine_alone(settings) or tokens.version() > 0:
         return
+    named = "host" if settings.public_url is None else "public_url"
     raise ConfigError(
         "TOKENS_NEEDED",
-        f"host: found {settings.host}, which others can reach, and no token was ever made",
-        hint="run `livemart token create --admin --name me`, or leave --host out",
+        f"{named}: found {getattr(settings, named)}, which others can reach, and no token was "
+        "ever made",
+        hint=f"run `livemart token create --admin --name me`, or leave {named} out",
     )
 
 

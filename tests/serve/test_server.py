@@ -183,6 +183,19 @@ def test_a_network_is_refused_before_there_is_a_token(tmp_path: Path, host: str)
     assert "next: run `livemart token create --admin --name me`" in answer.stderr
 
 
+def test_a_proxy_is_refused_before_there_is_a_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its requests come from this machine, and it need not say that it passes them on."""
+    monkeypatch.setenv("LIVEMART_PUBLIC_URL", "https://sales.example")
+
+    answer = CliRunner().invoke(cli, ["serve", "--warehouse", str(tmp_path), "--port", "0"])
+
+    assert answer.exit_code == 2
+    found = "TOKENS_NEEDED: public_url: found https://sales.example, which others can reach"
+    assert answer.stderr.startswith(found)
+
+
 def test_with_a_token_a_network_is_served_to_those_who_have_one(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse"
     made = CliRunner().invoke(

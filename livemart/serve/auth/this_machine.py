@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
+from livemart.settings import Settings
+
 # What a proxy on this machine adds: such a request comes from elsewhere.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
@@ -21,6 +23,14 @@ def is_from_this_machine(request: Request) -> bool:
     peer = request.client.host if request.client else ""
     is_forwarded = any(name in request.headers for name in _FORWARDED)
     return _is_loopback(peer) and is_loopback_host(request) and not is_forwarded
+
+
+def serves_this_machine_alone(settings: Settings) -> bool:
+    """Return True if nobody else is meant to reach the server: by its host, or by a proxy.
+
+    A proxy at this machine need not say that it is one; who has one names it in `public_url`.
+    """
+    return is_loopback_name(settings.host) and settings.public_url is None
 
 
 def is_loopback_name(host: str) -> bool:

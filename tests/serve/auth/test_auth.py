@@ -384,6 +384,16 @@ def test_a_session_that_is_always_used_ends_after_a_week(
     assert hours == 7 * 24
 
 
+@pytest.mark.parametrize("path", ["/v1/models/", "/v1/restaurants/", "/login/", "/models/"])
+def test_no_answer_leads_to_the_host_that_a_request_names(tmp_path: Path, path: str) -> None:
+    """Starlette redirects a path with one slash too many to `http://<Host>/...`."""
+    with site(tmp_path, page=True) as one:
+        headers = {**one.bearer(), "Host": "evil.example"}
+        answer = one.client.get(path, headers=headers, follow_redirects=False)
+
+    assert answer.status_code == 404 and "evil.example" not in str(answer.headers)
+
+
 def test_a_header_counts_before_a_cookie(tmp_path: Path) -> None:
     with site(tmp_path) as one:
         fill(one)
