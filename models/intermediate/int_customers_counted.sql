@@ -11,11 +11,12 @@ counted_customers as (
     select
         restaurant_id,
         window_hours,
+        window_kind,
         count(*) as unique_customers
 
     from customer_windows
 
-    group by 1, 2
+    group by 1, 2, 3
 
 )
 

@@ -35,19 +35,50 @@ restaurant_windows as (
 
 ),
 
-current_windows as (
+{# the kinds of a window side by side: one row to join with, not four #}
+order_figures as (
 
-    select * from order_windows
+    select
+        restaurant_id,
+        window_hours,
+        max(case when window_kind = 'current' then order_count end)
+            as order_count,
+        max(case when window_kind = 'current' then sales_amount end)
+            as sales_amount,
+        max(case when window_kind = 'previous' then order_count end)
+            as previous_order_count,
+        max(case when window_kind = 'previous' then sales_amount end)
+            as previous_sales_amount,
+        max(case when window_kind = 'compared' then order_count end)
+            as compared_order_count,
+        max(case when window_kind = 'compared' then sales_amount end)
+            as compared_sales_amount,
+        max(case when window_kind = 'last_week' then order_count end)
+            as last_week_order_count,
+        max(case when window_kind = 'last_week' then sales_amount end)
+            as last_week_sales_amount
 
-    where windows_back = 0
+    from order_windows
+
+    group by 1, 2
 
 ),
 
-previous_windows as (
+customer_figures as (
 
-    select * from order_windows
+    select
+        restaurant_id,
+        window_hours,
+        max(case when window_kind = 'current' then unique_customers end)
+            as unique_customers,
+        max(case when window_kind = 'compared' then unique_customers end)
+            as compared_unique_customers,
+        max(case when window_kind = 'last_week' then unique_customers end)
+            as last_week_unique_customers
 
-    where windows_back = 1
+    from counted_customers
+
+    group by 1, 2
 
 ),
 
@@ -64,44 +95,37 @@ order_metrics as (
 
         ---------- numerics
         restaurant_windows.window_hours,
-        coalesce(current_windows.order_count, 0) as order_count,
+        {% for prefix in ['', 'previous_', 'compared_', 'last_week_'] %}
+        {% set order_count = prefix ~ 'order_count' %}
+        {% set sales_amount = prefix ~ 'sales_amount' %}
+        coalesce(order_figures.{{ order_count }}, 0) as {{ order_count }},
         cast(
-            coalesce(current_windows.sales_amount, 0) as decimal(18, 2)
-        ) as sales_amount,
+            coalesce(order_figures.{{ sales_amount }}, 0) as decimal(18, 2)
+        ) as {{ sales_amount }},
         {# no order, no average: NULL, not zero #}
         cast(
-            cast(current_windows.sales_amount as decimal(18, 2))
-            / current_windows.order_count
+            cast(order_figures.{{ sales_amount }} as decimal(18, 2))
+            / order_figures.{{ order_count }}
             as decimal(18, 2)
-        ) as average_order_value,
-        coalesce(counted_customers.unique_customers, 0) as unique_customers,
-        coalesce(previous_windows.order_count, 0) as previous_order_count,
-        cast(
-            coalesce(previous_windows.sales_amount, 0) as decimal(18, 2)
-        ) as previous_sales_amount,
-        cast(
-            cast(previous_windows.sales_amount as decimal(18, 2))
-            / previous_windows.order_count
-            as decimal(18, 2)
-        ) as previous_average_order_value
+        ) as {{ prefix ~ 'average_order_value' }},
+        {% endfor %}
+        coalesce(customer_figures.unique_customers, 0) as unique_customers,
+        coalesce(customer_figures.compared_unique_customers, 0)
+            as compared_unique_customers,
+        coalesce(customer_figures.last_week_unique_customers, 0)
+            as last_week_unique_customers
 
     from restaurant_windows
 
-    left join current_windows
+    left join order_figures
         on
-            restaurant_windows.restaurant_id = current_windows.restaurant_id
-            and restaurant_windows.window_hours = current_windows.window_hours
+            restaurant_windows.restaurant_id = order_figures.restaurant_id
+            and restaurant_windows.window_hours = order_figures.window_hours
 
-    left join previous_windows
+    left join customer_figures
         on
-            restaurant_windows.restaurant_id = previous_windows.restaurant_id
-            and restaurant_windows.window_hours = previous_windows.window_hours
-
-    left join counted_customers
-        on
-            restaurant_windows.restaurant_id = counted_customers.restaurant_id
-            and restaurant_windows.window_hours
-            = counted_customers.window_hours
+            restaurant_windows.restaurant_id = customer_figures.restaurant_id
+            and restaurant_windows.window_hours = customer_figures.window_hours
 
 )
 

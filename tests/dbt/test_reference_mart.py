@@ -130,6 +130,24 @@ def test_order_metrics_are_those_of_the_oracle(built: Built) -> None:
     assert actual == expected
 
 
+@pytest.mark.parametrize(("kind", "back"), [("compared", 0), ("last_week", 7)])
+def test_what_is_compared_ends_with_the_last_whole_pane(built: Built, kind: str, back: int) -> None:
+    end = built.as_of - timedelta(days=back)
+    customers = oracle.unique_customers(built.market, end, cut=oracle.PANE)
+    expected = {
+        key: (totals.order_count, totals.sales_amount, totals.average, customers[key])
+        for key, totals in oracle.order_totals(built.market, end, cut=oracle.PANE).items()
+    }
+    names = ("order_count", "sales_amount", "average_order_value", "unique_customers")
+
+    actual = {
+        (row["restaurant_id"], row["window_hours"]): tuple(row[f"{kind}_{name}"] for name in names)
+        for row in built.rows("restaurant_order_metrics")
+    }
+
+    assert actual == expected
+
+
 def test_top_dishes_are_those_of_the_oracle(built: Built) -> None:
     expected = oracle.top_dishes(built.market, built.as_of)
 

@@ -231,7 +231,7 @@ def sales(market: Market) -> list[Sale]:
 
 
 def order_totals(
-    market: Market, as_of: datetime, *, windows_back: int = 0
+    market: Market, as_of: datetime, *, windows_back: int = 0, cut: timedelta = timedelta(0)
 ) -> dict[tuple[str, int], Totals]:
     """Return what `restaurant_order_metrics` must say, by restaurant and window length.
 
@@ -239,6 +239,7 @@ def order_totals(
         market: what has landed.
         as_of: end of the current windows, on a pane boundary, UTC.
         windows_back: 1 for the windows before the current ones.
+        cut: how much earlier the windows end; they start where they do.
     """
     totals = {
         (restaurant, hours): Totals()
@@ -247,7 +248,7 @@ def order_totals(
     }
     for sale in sales(market):
         for hours in WINDOW_HOURS:
-            if _is_within(sale.ordered_at, as_of, hours, windows_back):
+            if _is_within(sale.ordered_at, as_of, hours, windows_back, cut):
                 known = totals[sale.restaurant_id, hours]
                 totals[sale.restaurant_id, hours] = Totals(
                     known.order_count + 1, known.sales_amount + sale.amount
@@ -255,8 +256,13 @@ def order_totals(
     return totals
 
 
-def unique_customers(market: Market, as_of: datetime) -> dict[tuple[str, int], int]:
-    """Return the different customers of the current windows, by restaurant and window length."""
+def unique_customers(
+    market: Market, as_of: datetime, *, cut: timedelta = timedelta(0)
+) -> dict[tuple[str, int], int]:
+    """Return the different customers of the current windows, by restaurant and window length.
+
+    `cut`: how much earlier the windows end.
+    """
     customers: dict[tuple[str, int], set[str]] = {
         (restaurant, hours): set()
         for restaurant in market.restaurants.rows
@@ -264,7 +270,7 @@ def unique_customers(market: Market, as_of: datetime) -> dict[tuple[str, int], i
     }
     for sale in sales(market):
         for hours in WINDOW_HOURS:
-            if sale.customer_id is not None and _is_within(sale.ordered_at, as_of, hours, 0):
+            if sale.customer_id is not None and _is_within(sale.ordered_at, as_of, hours, cut=cut):
                 customers[sale.restaurant_id, hours].add(sale.customer_id)
     return {key: len(found) for key, found in customers.items()}
 
@@ -363,10 +369,16 @@ def _is_newer(row: Row, known: Row) -> bool:
     return False
 
 
-def _is_within(instant: datetime, as_of: datetime, hours: int, windows_back: int) -> bool:
+def _is_within(
+    instant: datetime,
+    as_of: datetime,
+    hours: int,
+    windows_back: int = 0,
+    cut: timedelta = timedelta(0),
+) -> bool:
     length = timedelta(hours=hours)
     end = as_of - length * windows_back
-    return end - length <= instant < end
+    return end - length <= instant < end - cut
 
 
 def _plus(left: Totals, right: Totals) -> Totals:

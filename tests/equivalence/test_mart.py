@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import IS_NIGHTLY
 from tests.equivalence.mart_history import MartBatch, mart_history
 from tests.equivalence.oracle import (
+    PANE,
     Market,
     order_totals,
     pane_of,
@@ -133,6 +134,7 @@ def _assert_answers(run: ProjectRun, market: Market, where: str) -> None:
         assert row["unique_customers"] == customers[key], (where, key)
         previous = (row["previous_order_count"], row["previous_sales_amount"])
         assert previous == (before[key].order_count, before[key].sales_amount), (where, key)
+    _assert_compared(metrics, market, as_of, where)
     dishes = {
         (row["restaurant_id"], row["window_hours"], row["dish_rank"]): (
             row["dish_id"],
@@ -143,3 +145,25 @@ def _assert_answers(run: ProjectRun, market: Market, where: str) -> None:
         for row in run.rows("mart.restaurant_top_dishes")
     }
     assert dishes == top_dishes(market, as_of), where
+
+
+def _assert_compared(
+    metrics: Mapping[tuple[str, int], Mapping[str, object]],
+    market: Market,
+    as_of: datetime,
+    where: str,
+) -> None:
+    """Compare what ends with the last whole pane, and the same a week before, with plain Python."""
+    for prefix, end in (("compared", as_of), ("last_week", as_of - timedelta(days=7))):
+        totals = order_totals(market, end, cut=PANE)
+        customers = unique_customers(market, end, cut=PANE)
+        for key, row in metrics.items():
+            names = ("order_count", "sales_amount", "average_order_value", "unique_customers")
+            found = tuple(row[f"{prefix}_{name}"] for name in names)
+            expected = totals[key]
+            assert found == (
+                expected.order_count,
+                expected.sales_amount,
+                expected.average,
+                customers[key],
+            ), (where, prefix, key)

@@ -11,6 +11,8 @@ customers_totaled as (
 
     from {{ ref('int_customer_windows_totaled') }}
 
+    where window_kind = 'current'
+
     group by 1, 2
 
 ),
@@ -19,7 +21,7 @@ order_windows as (
 
     select * from {{ ref('int_order_windows_totaled') }}
 
-    where windows_back = 0
+    where window_kind = 'current'
 
 )
 
