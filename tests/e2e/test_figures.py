@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from itertools import pairwise
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.e2e.conftest import OpenVisit
 from tests.e2e.oracle import Oracle, Totals
 from tests.e2e.raw_orders import AZUL, RESTAURANTS, SAKURA
 from tests.e2e.site import Site, Visit, number_of
+from tests.store.stores import PANE
 
 _BUTTONS = {1: "1 h", 24: "24 h", 168: "168 h"}
 
@@ -57,16 +59,20 @@ def _assert_figures(
     as_of, page = site.raw.as_of, opened.page
     digits = Decimal(1) if RESTAURANTS[restaurant_id][2] == "JPY" else Decimal("0.01")
     now = oracle.totals(restaurant_id, as_of, hours)
-    before = oracle.totals(restaurant_id, as_of, hours, back=timedelta(hours=hours))
+    start, until = as_of - timedelta(hours=hours), as_of - PANE
+    compared, last_week = (
+        oracle.between(restaurant_id, start - back, until - back)
+        for back in (timedelta(0), timedelta(days=7))
+    )
     average = (now.sales_amount / now.order_count).quantize(digits, ROUND_HALF_UP)
 
     assert opened.figure("order_count") == now.order_count
     assert opened.figure("sales_amount") == now.sales_amount.quantize(digits, ROUND_HALF_UP)
     assert opened.figure("average_order_value") == average
     assert opened.figure("unique_customers") == now.unique_customers
-    assert page.locator("#unique_customers .words").inner_text() == "no comparison"
-    for tile in ("order_count", "sales_amount", "average_order_value"):
-        _assert_change(opened, tile, _of_tile(now, tile), _of_tile(before, tile))
+    for tile in ("order_count", "sales_amount", "average_order_value", "unique_customers"):
+        _assert_change(opened, tile, _of_tile(compared, tile), _of_tile(last_week, tile))
+    assert page.locator("#base").inner_text().endswith("beside the same time one week before.")
 
     dishes = [
         (
@@ -93,6 +99,8 @@ def _of_tile(totals: Totals, tile: str) -> Decimal | None:
     """Return a figure as the model has it: an average has two digits whatever the currency is."""
     if tile == "order_count":
         return Decimal(totals.order_count)
+    if tile == "unique_customers":
+        return Decimal(totals.unique_customers)
     if tile == "sales_amount":
         return totals.sales_amount
     if not totals.order_count:
@@ -101,17 +109,18 @@ def _of_tile(totals: Totals, tile: str) -> Decimal | None:
 
 
 def _assert_change(
-    opened: Visit, tile: str, value: Decimal | None, previous: Decimal | None
+    opened: Visit, tile: str, value: Decimal | None, last_week: Decimal | None
 ) -> None:
     words = opened.page.locator(f"#{tile} .words").inner_text()
-    if value is None or not previous:
+    if value is None or not last_week:
         assert words == "no comparison"
         return
-    tenths = (100 * abs(value - previous) / previous).quantize(Decimal("0.1"), ROUND_HALF_UP)
+    tenths = (100 * abs(value - last_week) / last_week).quantize(Decimal("0.1"), ROUND_HALF_UP)
     if not tenths:
         assert words.startswith("unchanged")
         return
-    assert words.startswith("up +" if value > previous else "down \u2212")
+    assert words.startswith("up " if value > last_week else "down ")
+    assert words.endswith("\u00a0% on last week")
     assert number_of(words) == tenths
 
 
@@ -119,16 +128,21 @@ def _assert_trend(
     opened: Visit, oracle: Oracle, site: Site, restaurant_id: str, hours: int
 ) -> None:
     step = timedelta(minutes=5) if hours == 1 else timedelta(hours=1)
-    count = timedelta(hours=hours) // step
+    as_of = site.raw.as_of
+    # All clocks of these restaurants are whole hours from UTC.
+    into_hour = timedelta(minutes=0 if hours == 1 else as_of.minute)
+    edges = [as_of - timedelta(hours=hours)]
+    while edges[-1] < as_of:
+        edge = edges[-1] + step - (into_hour if len(edges) == 1 else timedelta(0))
+        edges.append(min(edge, as_of))
     rows = opened.page.locator("#points tr").evaluate_all(
         "rows => rows.map((row) => [row.cells[1].textContent, "
         "...[...row.querySelectorAll('data')].map((data) => data.value)])"
     )
     expected = []
-    for index in range(count):
-        stop = site.raw.as_of - (count - 1 - index) * step
+    for start, stop in pairwise(edges):
         now, before = (
-            oracle.between(restaurant_id, stop - back - step, stop - back)
+            oracle.between(restaurant_id, start - back, stop - back)
             for back in (timedelta(0), timedelta(days=7))
         )
         expected.append((now.order_count, now.sales_amount, before.sales_amount))
@@ -186,7 +200,7 @@ def test_an_average_is_rounded_once_whoever_writes_it(site: Site, visit: OpenVis
         known + unknown,
     )
 
-    assert scripted == ["JPY\u00a047", "JPY\u00a048", "JPY\u00a01", "\u2013", "JPY\u00a048"]
+    assert scripted == ["JP¥47", "JP¥48", "JP¥1", "\u2013", "JP¥48"]
 
 
 def test_the_day_of_late_orders_is_named_alike_by_script_and_server(
@@ -228,7 +242,9 @@ def test_the_day_of_late_orders_is_named_alike_by_script_and_server(
 
 def _texts(opened: Visit) -> list[str]:
     """Return the text of every part that server and script write, but for blanks of the markup."""
-    parts = "#name, #data-at, #windows, .span, #note, .tiles, #caption, #points, #dishes, #late"
+    parts = (
+        "#name, #data-at, #windows, .span, #base, #note, .tiles, #caption, #points, #dishes, #late"
+    )
     found: list[str] = opened.page.locator(parts).evaluate_all(
         "parts => parts.map((part) => part.textContent.replace(/[ \\n]+/g, ''))"
     )

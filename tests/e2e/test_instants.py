@@ -44,7 +44,7 @@ _NAMED = (
     # Midnight in Tokyo, and a month with a long short name.
     "2026-09-30T15:00:00",
 )
-_PARTS = "#name, #data-at, .span, #note, .tiles, #caption, #points, #dishes, #late, #zone"
+_PARTS = "#name, #data-at, .span, #base, #note, .tiles, #caption, #points, #dishes, #late, #zone"
 _TEXTS = "[...root.querySelectorAll(parts)].map((part) => part.textContent.replace(/\\s+/g, ''))"
 
 

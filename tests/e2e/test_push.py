@@ -33,9 +33,9 @@ def test_a_new_order_changes_the_page_without_a_reload(
     after = totals_of(site)
     assert after.order_count == before.order_count + 1
     assert opened.page.evaluate("window.wasNotReloaded") is True
-    said = [text for text in opened.page.evaluate("window.said") if "EUR" in text]
+    said = [text for text in opened.page.evaluate("window.said") if "€" in text]
     assert len(said) == 1
-    assert said[0].startswith(f"{after.order_count} orders, EUR")
+    assert said[0].startswith(f"{after.order_count} orders, €")
     wait_for_trend(opened, site)
 
 
@@ -207,7 +207,7 @@ def test_a_stale_page_says_so_until_news_come(open_site: OpenSite, visit: OpenVi
 
     opened.page.locator("#stale").wait_for()
     opened.wait_text("#connection-word", "Stale")
-    said = [text for text in opened.page.evaluate("window.said") if "EUR" not in text]
+    said = [text for text in opened.page.evaluate("window.said") if "€" not in text]
     assert said == ["These figures are old: the last update was 2 d ago."]
     before = opened.figure("order_count")
 
@@ -252,7 +252,7 @@ def test_a_revoked_token_takes_the_figures_away(open_site: OpenSite, visit: Open
         tokens.revoke(token.token_id)
 
     opened.page.get_by_role("heading", name="You are signed out").wait_for()
-    assert "EUR" not in opened.page.content()
+    assert "€" not in opened.page.content()
 
 
 def test_signing_out_ends_the_session(open_site: OpenSite, visit: OpenVisit) -> None:

@@ -27,6 +27,7 @@ from livemart.store.reader import StoreReader
 from livemart.store.store import Store
 
 PANE = timedelta(minutes=5)
+WEEK = timedelta(days=7)
 WINDOWS = (1, 24, 168)
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 KEYS: dict[str, tuple[str, ...]] = {
@@ -66,6 +67,16 @@ _SCHEMAS: dict[str, pa.Schema] = {
             ("previous_order_count", pa.int64()),
             ("previous_sales_amount", _MONEY),
             ("previous_average_order_value", _MONEY),
+            *(
+                (f"{kind}_{name}", kind_of_figure)
+                for kind in ("compared", "last_week")
+                for name, kind_of_figure in (
+                    ("order_count", pa.int64()),
+                    ("sales_amount", _MONEY),
+                    ("average_order_value", _MONEY),
+                    ("unique_customers", pa.int64()),
+                )
+            ),
         ]
     ),
     "restaurant_top_dishes": pa.schema(
@@ -320,8 +331,22 @@ def _metrics(
                     "previous_sales_amount": _total(before),
                     "previous_average_order_value": _average(before),
                 }
+                | _figures("compared", _between(orders, restaurant, as_of - width, as_of - PANE))
+                | _figures(
+                    "last_week",
+                    _between(orders, restaurant, as_of - WEEK - width, as_of - WEEK - PANE),
+                )
             )
     return rows
+
+
+def _figures(kind: str, orders: Sequence[Order]) -> dict[str, object]:
+    return {
+        f"{kind}_order_count": len(orders),
+        f"{kind}_sales_amount": _total(orders),
+        f"{kind}_average_order_value": _average(orders),
+        f"{kind}_unique_customers": len({order.customer_id for order in orders}),
+    }
 
 
 def _top_dishes(

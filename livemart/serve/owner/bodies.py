@@ -7,19 +7,18 @@ UTC; null is "unknown", never zero.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from bisect import bisect_right
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
-from functools import lru_cache
 
 from livemart.serve.live.snapshot_json import Body, age_of, json_text, snapshot_head, to_text
+from livemart.serve.owner.clock_hours import PANE_STEP, TrendGrid, step_of, trend_grid
 from livemart.serve.owner.facts import METRICS, OWNER_MODELS, WINDOWS, Facts, first_window
 from livemart.serve.owner.late_orders import LateOrders
-from livemart.serve.owner.panes import Panes, Sum
+from livemart.serve.owner.panes import Panes
 from livemart.store.snapshot_view import SnapshotView
 
 _WEEK = timedelta(hours=168)
-_PANE = timedelta(minutes=5)
 _SHARE = Decimal("0.0001")
 _CENT = Decimal("0.01")
 # More digits than any sum of decimals has.
@@ -38,18 +37,16 @@ def trend_json(facts: Facts, panes: Panes, hours: int) -> str:
 
     These are hundreds of points, which take a quarter of the time as text.
 
-    A point is 5 minutes of a window of 1 hour, else an hour; the last one ends with the window, so
-    that the points of a window add up to its metrics. Without orders a point is zero; before the
-    restaurant's first order, null.
+    A point is 5 minutes of a window of 1 hour, else an hour of the restaurant's clock, of which the
+    first and the last one may be in the window in part: the points of a window add up to its
+    metrics. Without orders a point is zero; before the restaurant's first order, null.
     """
-    step = step_of(hours)
-    start, count = facts.as_of - timedelta(hours=hours), timedelta(hours=hours) // step
 
     def points(back: timedelta) -> str:
-        first = start - back
-        return ",".join(_points(panes.sums(first, step, count), first, step, panes.scale, facts))
+        return ",".join(_points(panes, _grid(facts, hours, back), facts))
 
-    head = json_text({**head_of(facts, hours), "step_minutes": step // timedelta(minutes=1)})
+    step = step_of(hours) // timedelta(minutes=1)
+    head = json_text({**head_of(facts, hours), "step_minutes": step})
     return f'{head[:-1]},"points":[{points(timedelta())}],"last_week":[{points(_WEEK)}]}}'
 
 
@@ -65,9 +62,8 @@ def top_dishes_of(facts: Facts, hours: int) -> Body:
 
 def state_of(facts: Facts, late: LateOrders, hours: int) -> Body:
     """Return the whole state of a window, but for the server's time, from facts that were read."""
-    step = step_of(hours)
-    start, panes = facts.as_of - step, facts.panes
-    (point,) = _points(panes.sums(start, step, 1), start, step, panes.scale, facts)
+    grid = _grid(facts, hours)
+    (point,) = _points(facts.panes, TrendGrid(grid.edges[-2:], grid.texts[-1:]), facts)
     return {
         **head_of(facts, hours),
         "metrics": _metrics(facts, hours),
@@ -93,6 +89,8 @@ def head_of(facts: Facts, hours: int) -> Body:
             "hours": hours,
             "start": to_text(start),
             "end": to_text(facts.as_of),
+            # The pane that goes on is set beside no finished one.
+            "compared_until": to_text(facts.as_of - PANE_STEP),
             # It ends at as_of, and late orders are counted whenever they come.
             "state": "provisional",
             "since": to_text(facts.first_pane) if is_partial else None,
@@ -116,11 +114,6 @@ def restaurants_of(view: SnapshotView, tenants: frozenset[str] | None) -> list[B
     return sorted(restaurants, key=lambda one: (str(one["name"]).casefold(), str(one["id"])))
 
 
-def step_of(hours: int) -> timedelta:
-    """Return how long a point of the trend is."""
-    return _PANE if hours == 1 else timedelta(hours=1)
-
-
 def money(amount: Decimal | None) -> str | None:
     """Return an amount as a plain decimal, never with an exponent."""
     return None if amount is None else format(amount, "f")
@@ -129,12 +122,21 @@ def money(amount: Decimal | None) -> str | None:
 def _metrics(facts: Facts, hours: int) -> Body:
     row = facts.of_window(hours)
     # Half a window of orders is no base: a change against it would be a made-up one.
-    before = facts.as_of - 2 * timedelta(hours=hours)
-    has_base = facts.first_pane is not None and facts.first_pane <= before
+    start = facts.as_of - timedelta(hours=hours)
+
+    def has_base(begin: datetime) -> bool:
+        return facts.first_pane is not None and facts.first_pane <= begin
+
+    has_window_before, has_week = has_base(start - timedelta(hours=hours)), has_base(start - _WEEK)
     return {
         name: {
             "value": _value(row[name]),
-            "previous": _value(row[f"previous_{name}"]) if has_previous and has_base else None,
+            "previous": (
+                _value(row[f"previous_{name}"]) if has_previous and has_window_before else None
+            ),
+            # A project may have models of its own that compare nothing.
+            "compared": _value(row.get(f"compared_{name}")),
+            "last_week": _value(row.get(f"last_week_{name}")) if has_week else None,
         }
         for name, has_previous in _METRICS.items()
     }
@@ -159,19 +161,23 @@ def _dishes(facts: Facts, hours: int) -> list[Body]:
     ]
 
 
-def _points(
-    sums: Sequence[Sum | None], start: datetime, step: timedelta, scale: int, facts: Facts
-) -> list[str]:
+def _grid(facts: Facts, hours: int, back: timedelta = timedelta(0)) -> TrendGrid:
+    start = facts.as_of - timedelta(hours=hours)
+    return trend_grid(start, hours, facts.of_window(hours)["time_zone"], back)
+
+
+def _points(panes: Panes, grid: TrendGrid, facts: Facts) -> list[str]:
     """Return the points as JSON."""
-    starts = _starts(start, step, len(sums))
+    sums, scale = panes.sums(grid.edges), panes.scale
     # Before the pane of the first order nothing is known.
-    known_from = len(sums) if facts.first_pane is None else (facts.first_pane - start) // step
+    first = facts.first_pane
+    known_from = len(sums) if first is None else bisect_right(grid.edges, first) - 1
     return [
         f'{{"start":"{text}","order_count":null,"sales_amount":null}}'
         if index < known_from or sums_of_point is None
         else f'{{"start":"{text}","order_count":{sums_of_point[0]},'
         f'"sales_amount":"{_cents(sums_of_point[1], scale)}"}}'
-        for index, (text, sums_of_point) in enumerate(zip(starts, sums, strict=True))
+        for index, (text, sums_of_point) in enumerate(zip(grid.texts, sums, strict=True))
     ]
 
 
@@ -190,12 +196,6 @@ def _cents(units: int, scale: int) -> str:
     return f"{whole}.{cents:02d}"
 
 
-@lru_cache(maxsize=32)
-def _starts(start: datetime, step: timedelta, count: int) -> Sequence[str | None]:
-    """Return where the points of a trend start: the same for all restaurants of a snapshot."""
-    return tuple(to_text(start + index * step) for index in range(count))
-
-
 def _late_corrections(facts: Facts, late: LateOrders, hours: int) -> Body | None:
     """Return how many orders of the last hour changed a finished pane of this window, and which."""
     if late.changes is None:
@@ -206,7 +206,7 @@ def _late_corrections(facts: Facts, late: LateOrders, hours: int) -> Body | None
     return {
         "order_count": len({change.order_id for change in changes}),
         "start": to_text(panes[0]) if panes else None,
-        "end": to_text(panes[-1] + _PANE) if panes else None,
+        "end": to_text(panes[-1] + PANE_STEP) if panes else None,
         "panes": [to_text(pane) for pane in panes],
     }
 

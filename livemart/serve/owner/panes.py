@@ -7,14 +7,14 @@ change log says which ones: only those are read again.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate, pairwise
 
-from livemart.epoch import MICROSECOND, epoch_micros
+from livemart.epoch import epoch_micros
 from livemart.store.packed import Packed
 from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
@@ -46,13 +46,13 @@ class Panes:
     unknown: frozenset[int]
     scale: int
 
-    def sums(self, start: datetime, step: timedelta, count: int) -> list[Sum | None]:
-        """Return orders and sales of `count` points from `start` on, None for an unknown one.
+    def sums(self, moments: Sequence[datetime]) -> list[Sum | None]:
+        """Return orders and sales of the points between `moments`, None for an unknown one.
 
-        No point starts before `since`.
+        Args:
+            moments: where points start and the last one ends, ascending, none before `since`.
         """
-        begin, width = epoch_micros(start), step // MICROSECOND
-        edges = [begin + width * index for index in range(count + 1)]
+        edges = [epoch_micros(moment) for moment in moments]
         first = bisect_left(self.starts, edges[0])
         places = [bisect_left(self.starts, edge, first) - first for edge in edges]
         last = first + places[-1]
@@ -63,7 +63,7 @@ class Panes:
         ]
         for pane in self.unknown:
             if edges[0] <= pane < edges[-1]:
-                sums[(pane - begin) // width] = None
+                sums[bisect_right(edges, pane) - 1] = None
         return sums
 
     def renewed(self, later: Panes, since: datetime) -> Panes:

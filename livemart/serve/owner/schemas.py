@@ -12,6 +12,9 @@ from pydantic import Field
 
 from livemart.serve.http.schemas import OfModel, Shape, SnapshotHead
 
+_COMPARED = "Of the window up to `compared_until`."
+_LAST_WEEK = "Of the same time as `compared`, 168 hours before."
+
 
 class Restaurant(Shape):
     """Whose figures these are."""
@@ -28,6 +31,9 @@ class WindowBody(Shape, title="Window"):
     hours: Literal[1, 24, 168]
     start: datetime
     end: datetime
+    compared_until: datetime = Field(
+        description="End of the last 5 minutes that are over: figures are compared up to it."
+    )
     state: Literal["provisional", "final"]
     since: datetime | None = Field(description="First order, if the data is younger than start.")
 
@@ -42,6 +48,8 @@ class Count(Shape):
 
     value: int | None
     previous: int | None
+    compared: int | None = Field(description=_COMPARED)
+    last_week: int | None = Field(description=_LAST_WEEK)
 
 
 class Amount(Shape):
@@ -49,6 +57,8 @@ class Amount(Shape):
 
     value: str | None
     previous: str | None
+    compared: str | None = Field(description=_COMPARED)
+    last_week: str | None = Field(description=_LAST_WEEK)
 
 
 class MetricsOfWindow(Shape):
@@ -72,7 +82,11 @@ class Dish(Shape):
 
 
 class Point(Shape):
-    """Orders and sales from `start` until the next point; null before the first order."""
+    """Orders and sales from `start` until the next point; null before the first order.
+
+    An hour is one of the restaurant's clock; of the first and of the last one of a window it may
+    hold a part.
+    """
 
     start: datetime
     order_count: int | None

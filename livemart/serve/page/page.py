@@ -46,7 +46,7 @@ from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page.letters_view import LETTERS_PATH, build_letters
 from livemart.serve.page.models_view import build_model, build_rows
 from livemart.serve.page.run_words import failure_words, waiting_words
-from livemart.serve.page.text import DASH, age
+from livemart.serve.page.text import DASH, LocalFormat, age
 from livemart.serve.page.view import build_view
 from livemart.settings import Settings
 from livemart.store.reader import StoreReader
@@ -146,7 +146,7 @@ def _first_page(
 def _restaurant_page(
     request: Request, caller: CallerOf, restaurant_id: str, window: str = _FIRST_WINDOW
 ) -> Response:
-    """Answer with the page, or with the two bodies that it is made of for the page's own script.
+    """Answer with the page, or with what it is made of for the page's own script.
 
     Both bodies are read in one transaction: what the script pulls never mixes snapshots. Beside
     them is a sentence about a run that failed, empty if none did.
@@ -168,7 +168,11 @@ def _restaurant_page(
     from_thread.run_sync(hub.note_newer, view.published)
     failed = _failed(request, caller)
     if _wants_json(request):
-        pulled = {"state": state, "trend": trend, "failed": failed}
+        place = state["restaurant"]
+        local = LocalFormat.of(place["time_zone"], place["currency_code"])
+        # Browsers give some currencies other digits after the point than CLDR.
+        money = {"currency": local.currency, "digits": local.digits}
+        pulled = {"state": state, "trend": trend, "money": money, "failed": failed}
         return JSONResponse(pulled, headers=_UNSTORED)
     interval = part_of(request, Settings).every
     return _page(

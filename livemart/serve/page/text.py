@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal
-from zoneinfo import ZoneInfo
+from unicodedata import category
 
 from babel.dates import format_datetime
-from babel.numbers import format_decimal, get_currency_precision
+from babel.numbers import format_decimal, get_currency_precision, get_currency_symbol
+
+from livemart.serve.owner.clock_hours import read_zone
 
 LOCALE = "en_GB"
 DASH = "\u2013"
@@ -27,7 +29,7 @@ Direction = Literal["up", "down", "same", "none"]
 
 @dataclass(frozen=True, slots=True)
 class FigureChange:
-    """A figure beside the one of the window before; `direction` none: there is no base."""
+    """A figure beside the one a week before; `direction` none: there is no base."""
 
     direction: Direction
     text: str
@@ -40,32 +42,44 @@ class FigureChange:
 
 @dataclass(frozen=True, slots=True)
 class LocalFormat:
-    """How amounts and times are written where a restaurant is."""
+    """How amounts and times are written where a restaurant is.
+
+    `sign`: the currency as the locale writes it, as part of a pattern; `digits`: after the point.
+    """
 
     zone: tzinfo
     zone_name: str
     currency: str
     digits: int
+    sign: str
 
     @classmethod
     def of(cls, time_zone: str | None, currency: str | None) -> LocalFormat:
         """Return the format; an unknown zone is UTC, an unknown currency has 2 digits."""
-        zone, zone_name = _read_zone(time_zone)
+        zone, zone_name = read_zone(time_zone)
         code = currency if currency and _CURRENCY.fullmatch(currency) else ""
-        return cls(zone, zone_name, code, get_currency_precision(code) if code else 2)
+        if not code:
+            return cls(zone, zone_name, code, 2, "")
+        symbol = get_currency_symbol(code, locale=LOCALE)
+        # CLDR's rule, which `format_currency` does not know: letters stay apart from digits.
+        space = "" if category(symbol[-1])[0] in "SZ" else _SPACE
+        return cls(zone, zone_name, code, get_currency_precision(code), f"'{symbol}'{space}")
 
     def money(self, amount: Decimal | None) -> str:
-        """Return `EUR 8,243.50`, or a dash for an unknown amount."""
+        """Return `€8,243.50`, or a dash for an unknown amount."""
         if amount is None:
             return DASH
         exact = amount.quantize(Decimal(1).scaleb(-self.digits), rounding=ROUND_HALF_UP)
         decimals = f".{'0' * self.digits}" if self.digits else ""
-        code = f"'{self.currency}'{_SPACE}" if self.currency else ""
-        return format_decimal(exact, format=f"{code}#,##0{decimals}", locale=LOCALE)
+        return format_decimal(exact, format=f"{self.sign}#,##0{decimals}", locale=LOCALE)
 
     def clock(self, instant: datetime) -> str:
         """Return the time of day, `14:35`."""
         return self._format(instant, "HH:mm")
+
+    def minutes(self, instant: datetime) -> timedelta:
+        """Return how much of its hour has passed, in whole minutes of the restaurant's clock."""
+        return timedelta(minutes=instant.astimezone(self.zone).minute)
 
     def moment(self, instant: datetime, *, has_date: bool = False) -> str:
         """Return `Sun 14:35`, or `Sun 1 Mar 14:35` where the day of the week is not enough."""
@@ -103,22 +117,20 @@ def window_words(hours: int) -> str:
     return f"{hours} hours" if hours <= 48 or hours % 24 else f"{hours // 24} days"
 
 
-def change(value: Decimal | None, previous: Decimal | None, hours: int) -> FigureChange:
-    """Return the change from the window before, to a tenth of a percent, half away from zero."""
-    if value is None or not previous:
+def change(value: Decimal | None, last_week: Decimal | None) -> FigureChange:
+    """Return the change on last week, to a tenth of a percent, half away from zero."""
+    if value is None or not last_week:
         return FigureChange("none", "no comparison")
-    before = f"{hours} h" if 1 < hours <= 48 else window_words(hours)
     tenths = int(
-        (abs(value - previous) * 1000 / abs(previous)).quantize(Decimal(1), rounding=ROUND_HALF_UP)
+        (abs(value - last_week) * 1000 / abs(last_week)).quantize(
+            Decimal(1), rounding=ROUND_HALF_UP
+        )
     )
     if not tenths:
-        return FigureChange("same", f"unchanged from the {before} before")
-    is_up = value > previous
+        return FigureChange("same", "unchanged from last week")
+    direction: Direction = "up" if value > last_week else "down"
     amount = format_decimal(Decimal(tenths) / 10, format="#,##0.0", locale=LOCALE)
-    sign, word = ("+", "up") if is_up else ("\u2212", "down")
-    return FigureChange(
-        "up" if is_up else "down", f"{word} {sign}{amount}{_SPACE}% on the {before} before"
-    )
+    return FigureChange(direction, f"{direction} {amount}{_SPACE}% on last week")
 
 
 def percent(part: Decimal | None, whole: Decimal | None) -> int | None:
@@ -150,10 +162,3 @@ def age(passed: timedelta) -> str:
     if hours < 24:
         return f"{hours} h {minutes % 60} min ago" if minutes % 60 else f"{hours} h ago"
     return f"{days} d {hours % 24} h ago" if hours % 24 else f"{days} d ago"
-
-
-def _read_zone(name: str | None) -> tuple[tzinfo, str]:
-    try:
-        return (ZoneInfo(name), name) if name else (UTC, "UTC")
-    except (KeyError, ValueError, OSError):
-        return UTC, "UTC"

@@ -41,7 +41,7 @@ _MONEY = frozenset({_SALES, _AVERAGE})
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure with its definition and its change from the window before."""
+    """A figure with its definition and its change on last week."""
 
     key: str
     title: str
@@ -63,7 +63,10 @@ class DishLine:
 
 @dataclass(frozen=True, slots=True)
 class TrendRow:
-    """A point of the trend: texts, and the raw amounts that the chart is drawn from."""
+    """A point of the trend: texts, and the raw amounts that the chart is drawn from.
+
+    `part`: why it is less than its pane or hour of the clock, None if it is all of it.
+    """
 
     started_at: str
     label: str
@@ -72,6 +75,7 @@ class TrendRow:
     last_week: str
     sales_amount: str | None
     last_week_amount: str | None
+    part: str | None
     is_late: bool
 
 
@@ -79,13 +83,15 @@ class TrendRow:
 class PageView:
     """What the page says of one restaurant and window, beside what is in the body of its state.
 
-    `checked_at`, `data_at`: ISO 8601, UTC; `caption`: says what the chart of `points` shows.
+    `span`: up to the newest data; `base`: says what `tiles` are compared with; `checked_at`,
+    `data_at`: ISO 8601, UTC; `caption`: says what the chart of `points` shows.
     """
 
     name: str
     local: LocalFormat
     words: str
     span: str
+    base: str
     since: str | None
     note: str | None
     checked_at: str
@@ -124,12 +130,15 @@ def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
     data_at = min(as_of, published_at)
     passed = server_time - checked_at
     start, end = datetime.fromisoformat(window["start"]), datetime.fromisoformat(window["end"])
-    late_panes = late_pane_starts(state)
+    compared_until = datetime.fromisoformat(window["compared_until"])
+    has_day = end - start > timedelta(hours=1)
+    points = _points(trend, local, late_pane_starts(state), data_at, has_day=has_day)
     return PageView(
         name=restaurant["name"] or restaurant["id"],
         local=local,
         words=words,
-        span=local.span(start, end),
+        span=local.span(start, max(start, data_at)),
+        base=f"Changes: {local.span(start, compared_until)} beside the same time one week before.",
         since=local.moment(datetime.fromisoformat(window["since"])) if window["since"] else None,
         note=f"No orders in the last {words}." if metrics["order_count"]["value"] == 0 else None,
         checked_at=_iso(checked_at),
@@ -137,10 +146,10 @@ def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
         data_clock=local.clock(data_at),
         age=page_text.age(passed),
         is_stale=passed > 2 * interval,
-        tiles=[_tile(*tile, metrics=metrics, local=local, hours=hours) for tile in _TILES],
+        tiles=[_tile(*tile, metrics=metrics, local=local) for tile in _TILES],
         dishes=_dishes(state["top_dishes"], metrics["sales_amount"]["value"], local),
-        caption=_caption(trend, local),
-        points=_points(trend, local, late_panes, has_day=end - start > timedelta(hours=1)),
+        caption=_caption(trend, points, local),
+        points=points,
         late=late_sentence(state, local),
     )
 
@@ -170,13 +179,10 @@ def late_sentence(state: _Body, local: LocalFormat) -> str | None:
     return f"{page_text.count(orders)} late {noun} changed {span}."
 
 
-def _tile(
-    key: str, title: str, definition: str, *, metrics: _Body, local: LocalFormat, hours: int
-) -> Tile:
-    value, previous = _decimal(metrics[key]["value"]), _decimal(metrics[key]["previous"])
-    change = page_text.change(value, previous, hours)
-    if key == _AVERAGE:
-        value = _average(metrics)
+def _tile(key: str, title: str, definition: str, *, metrics: _Body, local: LocalFormat) -> Tile:
+    figure = metrics[key]
+    change = page_text.change(_decimal(figure["compared"]), _decimal(figure["last_week"]))
+    value = _average(metrics) if key == _AVERAGE else _decimal(figure["value"])
     text = (
         local.money(value)
         if key in _MONEY
@@ -208,7 +214,12 @@ def _dishes(dishes: Sequence[_Body], all_sales: object, local: LocalFormat) -> l
 
 
 def _points(
-    trend: _Body, local: LocalFormat, late_panes: Sequence[datetime], *, has_day: bool
+    trend: _Body,
+    local: LocalFormat,
+    late_panes: Sequence[datetime],
+    data_at: datetime,
+    *,
+    has_day: bool,
 ) -> list[TrendRow]:
     step = timedelta(minutes=trend["step_minutes"])
     rows = []
@@ -223,31 +234,44 @@ def _points(
                 last_week=local.money(_decimal(before["sales_amount"])),
                 sales_amount=point["sales_amount"],
                 last_week_amount=before["sales_amount"],
+                part=_part(started_at, step, data_at, local),
                 is_late=any(started_at <= pane < started_at + step for pane in late_panes),
             )
         )
     return rows
 
 
-def _caption(trend: _Body, local: LocalFormat) -> str:
-    amounts = [
-        (amount, datetime.fromisoformat(point["start"]))
-        for point in trend["points"]
-        if (amount := _decimal(point["sales_amount"])) is not None
-    ]
-    before = [_decimal(point["sales_amount"]) for point in trend["last_week"]]
-    last_week = [amount for amount in before if amount is not None]
+def _part(
+    started_at: datetime, step: timedelta, data_at: datetime, local: LocalFormat
+) -> str | None:
+    """Return `so far` of a point that goes on at `data_at`, `part` of an hour that began before."""
+    passed = local.minutes(started_at) if step == timedelta(hours=1) else timedelta(0)
+    if started_at - passed + step > data_at:
+        return "so far"
+    return "part" if passed else None
+
+
+def _caption(trend: _Body, points: Sequence[TrendRow], local: LocalFormat) -> str:
+    """Say which whole point is the highest, beside the same one a week before."""
     step = "5 minutes" if trend["step_minutes"] == 5 else "hour"
-    sold = [entry for entry in amounts if entry[0] > 0]
-    if not sold:
-        text = "Nothing was sold in this window"
-    else:
-        most, at = max(sold, key=lambda entry: (entry[0], -entry[1].timestamp()))
-        when = local.moment(at) if step == "hour" else local.clock(at)
-        text = f"Sales per {step}, the most at {when} with {local.money(most)}"
-    if not last_week:
-        return f"{text}; last week is not known yet."
-    return f"{text}; {local.money(sum(last_week, Decimal(0)))} in the same time last week."
+    amounts = [_decimal(point.sales_amount) or Decimal(0) for point in points]
+    if not any(amount > 0 for amount in amounts):
+        return "Nothing was sold in this window."
+    whole = [
+        (amount, point)
+        for amount, point in zip(amounts, points, strict=True)
+        if point.part is None and amount > 0
+    ]
+    if not whole:
+        return f"Sales per {step}; nothing was sold in a whole one yet."
+    # Of equal ones the first.
+    _, most = max(whole, key=lambda entry: entry[0])
+    before = (
+        f"{most.last_week} in the same {step} last week"
+        if most.last_week_amount is not None
+        else "last week is not known yet"
+    )
+    return f"Sales per {step}, the most at {most.label} with {most.sales}; {before}."
 
 
 def _iso(instant: datetime) -> str:

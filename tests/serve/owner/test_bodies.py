@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
@@ -18,7 +18,7 @@ from livemart.serve.owner.panes import TREND
 from livemart.store.reader import StoreReader
 from tests.serve.owner.window_bodies import metrics_body, state_body, top_dishes_body, trend_body
 from tests.store.stores import DISHES as MENU
-from tests.store.stores import NOON, Order, fill_store, make_orders, reference_tables
+from tests.store.stores import NOON, PANE, WEEK, Order, fill_store, make_orders, reference_tables
 
 ORDERS = make_orders()
 CASES = [(restaurant, hours) for restaurant in ("r1", "r2", "r3") for hours in (1, 24, 168)]
@@ -32,9 +32,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreReader]:
         yield reader
 
 
-def within(restaurant: str, hours: int, back: timedelta = timedelta()) -> list[Order]:
-    end = NOON - back
-    start = end - timedelta(hours=hours)
+def within(
+    restaurant: str, hours: int, back: timedelta = timedelta(), *, cut: timedelta = timedelta()
+) -> list[Order]:
+    end = NOON - back - cut
+    start = NOON - back - timedelta(hours=hours)
     return [
         order
         for order in ORDERS
@@ -53,11 +55,21 @@ def average(orders: list[Order]) -> str | None:
     return format(exact.quantize(Decimal("0.01"), ROUND_HALF_UP), "f")
 
 
+FIGURES: dict[str, Callable[[list[Order]], object]] = {
+    "order_count": len,
+    "sales_amount": sales,
+    "average_order_value": average,
+    "unique_customers": lambda orders: len({order.customer_id for order in orders}),
+}
+
+
 @pytest.mark.parametrize(("restaurant", "hours"), CASES)
 def test_the_tiles_are_sums_over_the_orders(
     store: StoreReader, restaurant: str, hours: int
 ) -> None:
     now, before = within(restaurant, hours), within(restaurant, hours, timedelta(hours=hours))
+    compared = within(restaurant, hours, cut=PANE)
+    last_week = within(restaurant, hours, WEEK, cut=PANE)
 
     with store.snapshot() as view:
         body = metrics_body(view, restaurant, hours)
@@ -65,14 +77,16 @@ def test_the_tiles_are_sums_over_the_orders(
     assert body is not None
     metrics = body["metrics"]
     assert metrics == {
-        "order_count": {"value": len(now), "previous": len(before)},
-        "sales_amount": {"value": sales(now), "previous": sales(before)},
-        "average_order_value": {"value": average(now), "previous": average(before)},
-        "unique_customers": {
-            "value": len({order.customer_id for order in now}),
-            "previous": None,
-        },
+        name: {
+            "value": figure(now),
+            "previous": None if name == "unique_customers" else figure(before),
+            "compared": figure(compared),
+            # The orders go back over 15 days: of all windows there is the same a week before.
+            "last_week": figure(last_week),
+        }
+        for name, figure in FIGURES.items()
     }
+    assert body["window"]["compared_until"] == f"{NOON - PANE:%Y-%m-%dT%H:%M:%S}Z"
     assert body["window"]["start"] == f"{NOON - timedelta(hours=hours):%Y-%m-%dT%H:%M:%S}Z"
     schemas.Metrics.model_validate(body)
 
@@ -159,7 +173,12 @@ def test_before_the_first_order_a_point_is_unknown_not_zero(tmp_path: Path) -> N
     assert trend is not None and tiles is not None
     assert [point["order_count"] for point in trend["points"]] == [None] * 5 + [1] + [0] * 6
     assert trend["window"]["since"] == "2026-03-02T11:25:00Z"
-    assert tiles["metrics"]["order_count"] == {"value": 1, "previous": None}
+    assert tiles["metrics"]["order_count"] == {
+        "value": 1,
+        "previous": None,
+        "compared": 1,
+        "last_week": None,
+    }
 
 
 def test_an_empty_window_is_zero_without_average_or_share(tmp_path: Path) -> None:
@@ -171,9 +190,13 @@ def test_an_empty_window_is_zero_without_average_or_share(tmp_path: Path) -> Non
         tiles, dishes = metrics_body(view, "r1", 1), top_dishes_body(view, "r1", 1)
 
     assert tiles is not None and dishes is not None
-    assert tiles["metrics"]["order_count"] == {"value": 0, "previous": 0}
-    assert tiles["metrics"]["sales_amount"] == {"value": "0.00", "previous": "0.00"}
-    assert tiles["metrics"]["average_order_value"] == {"value": None, "previous": None}
+    kinds = ("value", "previous", "compared", "last_week")
+    assert tiles["metrics"] == {
+        "order_count": dict.fromkeys(kinds, 0),
+        "sales_amount": dict.fromkeys(kinds, "0.00"),
+        "average_order_value": dict.fromkeys(kinds),
+        "unique_customers": dict.fromkeys(kinds, 0) | {"previous": None},
+    }
     assert (dishes["top_dishes"], tiles["window"]["since"]) == ([], None)
 
 
@@ -241,3 +264,44 @@ def test_a_project_without_the_owner_s_models_has_no_restaurants(tmp_path: Path)
 
     with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
         assert metrics_body(view, "r1", 1) is None
+
+
+def test_a_project_that_compares_nothing_has_its_figures_all_the_same(tmp_path: Path) -> None:
+    tables = reference_tables(ORDERS)
+    metrics = tables[METRICS]
+    own = [name for name in metrics.schema.names if not name.startswith(("compared", "last_week"))]
+    url = f"sqlite:///{tmp_path}/serving.db"
+    fill_store(url, tables | {METRICS: metrics.select(own)})
+
+    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
+        body = metrics_body(view, "r1", 24)
+
+    assert body is not None
+    assert body["metrics"]["order_count"]["value"] == len(within("r1", 24))
+    assert body["metrics"]["order_count"]["compared"] is None
+    assert body["metrics"]["order_count"]["last_week"] is None
+
+
+@pytest.mark.parametrize(
+    ("zone", "first", "last"),
+    [("Europe/Lisbon", "11:35", "11:00"), ("Asia/Kathmandu", "11:35", "11:15")],
+)
+def test_points_of_a_day_are_hours_of_the_restaurant_s_clock(
+    tmp_path: Path, zone: str, first: str, last: str
+) -> None:
+    as_of = NOON - timedelta(minutes=25)
+    orders = [order for order in ORDERS if order.restaurant_id == "r1"]
+    place = {"r1": ("Taverna Azul", zone, "EUR")}
+    url = f"sqlite:///{tmp_path}/serving.db"
+    fill_store(url, reference_tables(orders, as_of, restaurants=place), as_of=as_of)
+
+    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
+        body, state = trend_body(view, "r1", 24), state_body(view, "r1", 24, server_time=NOON)
+
+    assert body is not None and state is not None
+    starts = [point["start"] for point in body["points"]]
+    assert (starts[0], starts[-1]) == (f"2026-03-01T{first}:00Z", f"2026-03-02T{last}:00Z")
+    assert {start[-6:] for start in starts[1:]} == {f"{last[3:]}:00Z"}
+    assert state["trend_point"] == body["points"][-1]
+    past = [order for order in orders if as_of - timedelta(hours=24) <= order.ordered_at < as_of]
+    assert sum(point["order_count"] for point in body["points"]) == len(past)

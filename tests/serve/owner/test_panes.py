@@ -42,7 +42,9 @@ def trend_of(orders: list[Order], until: datetime) -> dict[str, pa.Table]:
 def within(panes: Mapping[str, Panes], end: datetime) -> dict[str, object]:
     """Return what is asked of panes: those of the last two weeks."""
     start = end - LONGEST
-    return {name: each.sums(start, timedelta(minutes=5), 4_032) for name, each in panes.items()}
+    return {
+        name: each.sums(_edges(start, timedelta(minutes=5), 4_032)) for name, each in panes.items()
+    }
 
 
 @pytest.mark.parametrize("keys", [KEYED, {}], ids=["keyed", "bag"])
@@ -148,7 +150,7 @@ def test_sums_of_panes_are_those_of_their_rows() -> None:
         if pane in unknown:
             gone.add(second // 300)
 
-    actual = panes.sums(start, step, 12)
+    actual = panes.sums(_edges(start, step, 12))
 
     assert actual == [None if index in gone else tuple(expected[index]) for index in range(12)]
 
@@ -168,5 +170,9 @@ def test_figures_that_are_not_known_stay_so(store_url: str) -> None:
         with reader.snapshot() as view:
             followed = follow_panes(view, before, known, NOON)
 
-    sums = followed["r1"].sums(NOON - timedelta(minutes=10), timedelta(minutes=5), 2)
+    sums = followed["r1"].sums(_edges(NOON - timedelta(minutes=10), timedelta(minutes=5), 2))
     assert sums == [None, (1, 1_900)]
+
+
+def _edges(start: datetime, step: timedelta, count: int) -> list[datetime]:
+    return [start + step * number for number in range(count + 1)]

@@ -281,6 +281,7 @@ def test_state_and_trend_are_of_one_snapshot_and_never_cached(one: Site) -> None
 
     body = answer.json()
     assert body["state"]["snapshot_id"] == body["trend"]["snapshot_id"] == 1
+    assert body["money"] == {"currency": "EUR", "digits": 2}
     assert answer.headers["cache-control"] == "no-store"
     assert "Accept" in answer.headers["vary"]
 

@@ -16,11 +16,11 @@ LISBON = LocalFormat.of("Europe/Lisbon", "EUR")
 @pytest.mark.parametrize(
     ("currency", "amount", "expected"),
     [
-        ("EUR", "8243.5", "EUR\u00a08,243.50"),
-        ("EUR", "-5", "-EUR\u00a05.00"),
-        ("JPY", "1234.5", "JPY\u00a01,235"),
+        ("EUR", "8243.5", "€8,243.50"),
+        ("EUR", "-5", "-€5.00"),
+        ("JPY", "1234.5", "JP¥1,235"),
         ("KWD", "3", "KWD\u00a03.000"),
-        ("EUR", "12345678901234567890.12", "EUR\u00a012,345,678,901,234,567,890.12"),
+        ("EUR", "12345678901234567890.12", "€12,345,678,901,234,567,890.12"),
         ("not a code", "3", "3.00"),
         (None, "3", "3.00"),
     ],
@@ -63,27 +63,26 @@ def test_a_span_names_the_day_only_where_it_is_needed(hours: int, expected: str)
 
 
 @pytest.mark.parametrize(
-    ("value", "previous", "expected"),
+    ("value", "last_week", "expected"),
     [
-        ("412", "389", FigureChange("up", "up +5.9\u00a0% on the 24 h before")),
-        ("20.01", "20.54", FigureChange("down", "down \u22122.6\u00a0% on the 24 h before")),
-        ("1000", "1", FigureChange("up", "up +99,900.0\u00a0% on the 24 h before")),
+        ("412", "389", FigureChange("up", "up 5.9\u00a0% on last week")),
+        ("20.01", "20.54", FigureChange("down", "down 2.6\u00a0% on last week")),
+        ("1000", "1", FigureChange("up", "up 99,900.0\u00a0% on last week")),
         # Half of a tenth goes away from zero on both sides.
-        ("20.01", "20.00", FigureChange("up", "up +0.1\u00a0% on the 24 h before")),
-        ("19.99", "20.00", FigureChange("down", "down \u22120.1\u00a0% on the 24 h before")),
-        ("5", "5", FigureChange("same", "unchanged from the 24 h before")),
+        ("20.01", "20.00", FigureChange("up", "up 0.1\u00a0% on last week")),
+        ("19.99", "20.00", FigureChange("down", "down 0.1\u00a0% on last week")),
+        ("5", "5", FigureChange("same", "unchanged from last week")),
         ("5", "0", FigureChange("none", "no comparison")),
         ("5", None, FigureChange("none", "no comparison")),
         (None, "5", FigureChange("none", "no comparison")),
     ],
 )
-def test_a_change_has_a_sign_and_a_word_and_needs_a_base(
-    value: str | None, previous: str | None, expected: FigureChange
+def test_a_change_is_a_word_and_names_its_base(
+    value: str | None, last_week: str | None, expected: FigureChange
 ) -> None:
     actual = page_text.change(
         None if value is None else Decimal(value),
-        None if previous is None else Decimal(previous),
-        24,
+        None if last_week is None else Decimal(last_week),
     )
 
     assert actual == expected

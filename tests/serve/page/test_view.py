@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,10 @@ from livemart.serve.page.page import _own_path
 from livemart.serve.page.view import PageView, build_view
 
 _POINT = {"order_count": 2, "sales_amount": "10.00"}
+_NOTHING = {"order_count": 0, "sales_amount": "0.00"}
+_MUCH = {"order_count": 9, "sales_amount": "99.00"}
+_STARTS = ("12:35", "13:00", "14:00")
+_NO_BASE = {"previous": None, "compared": None, "last_week": None}
 
 
 @pytest.mark.parametrize("path", ["/", "/r/r17?window=24h", "/r/S%C3%A3o", "/models"])
@@ -92,18 +97,18 @@ def test_the_point_that_holds_a_late_pane_is_marked() -> None:
 
     view = _view(late_corrections=late)
 
-    assert [row.is_late for row in view.points] == [False, True]
+    assert [row.is_late for row in view.points] == [False, False, True]
 
 
 @pytest.mark.parametrize(
     ("currency", "sales", "average", "expected"),
     [
         # 47.4954...: by way of 47.50 it would be 48.
-        ("JPY", "2089.80", "47.50", "JPY\u00a047"),
-        ("EUR", "2089.80", "47.50", "EUR\u00a047.50"),
-        ("JPY", "2090.00", "47.50", "JPY\u00a048"),
+        ("JPY", "2089.80", "47.50", "JP¥47"),
+        ("EUR", "2089.80", "47.50", "€47.50"),
+        ("JPY", "2090.00", "47.50", "JP¥48"),
         # Not known from sales and orders: what the model says.
-        ("EUR", None, "47.50", "EUR\u00a047.50"),
+        ("EUR", None, "47.50", "€47.50"),
         ("EUR", None, None, "\u2013"),
     ],
 )
@@ -111,8 +116,8 @@ def test_an_average_is_rounded_once(
     currency: str, sales: str | None, average: str | None, expected: str
 ) -> None:
     values = {"order_count": 44, "sales_amount": sales, "average_order_value": average}
-    metrics = {name: {"value": value, "previous": None} for name, value in values.items()}
-    metrics["unique_customers"] = {"value": 40, "previous": None}
+    metrics = {name: {"value": value, **_NO_BASE} for name, value in values.items()}
+    metrics["unique_customers"] = {"value": 40, **_NO_BASE}
     place = {"id": "r18", "name": "Sakura", "time_zone": "Asia/Tokyo", "currency_code": currency}
 
     view = _view(metrics=metrics, restaurant=place)
@@ -121,7 +126,7 @@ def test_an_average_is_rounded_once(
 
 
 def test_an_unknown_point_is_a_dash() -> None:
-    view = _view(points=[{"order_count": None, "sales_amount": None}, _POINT])
+    view = _view(points=[{"order_count": None, "sales_amount": None}, _POINT, _POINT])
 
     row = view.points[0]
     assert (row.orders, row.sales, row.sales_amount) == ("\u2013", "\u2013", None)
@@ -131,19 +136,25 @@ def test_an_unknown_point_is_a_dash() -> None:
     ("points", "last_week", "expected"),
     [
         (
-            [_POINT, {"order_count": 1, "sales_amount": "12.50"}],
-            [_POINT, _POINT],
-            "Sales per hour, the most at Mon 13:35 with EUR\u00a012.50; "
-            "EUR\u00a020.00 in the same time last week.",
+            [_POINT, {"order_count": 1, "sales_amount": "12.50"}, _POINT],
+            [_POINT, {"order_count": 1, "sales_amount": "11.00"}, _POINT],
+            "Sales per hour, the most at Mon 13:00 with €12.50; €11.00 in the same hour last week.",
+        ),
+        # More was sold in parts of hours, which are compared with nothing.
+        (
+            [_MUCH, _POINT, _MUCH],
+            [{"order_count": None, "sales_amount": None}] * 3,
+            "Sales per hour, the most at Mon 13:00 with €10.00; last week is not known yet.",
         ),
         (
-            [{"order_count": 0, "sales_amount": "0.00"}] * 2,
-            [{"order_count": None, "sales_amount": None}] * 2,
-            "Nothing was sold in this window; last week is not known yet.",
+            [_POINT, _NOTHING, _POINT],
+            [_POINT] * 3,
+            "Sales per hour; nothing was sold in a whole one yet.",
         ),
+        ([_NOTHING] * 3, [_POINT] * 3, "Nothing was sold in this window."),
     ],
 )
-def test_the_caption_says_what_the_chart_shows(
+def test_the_caption_compares_an_hour_with_the_same_hour(
     points: list[dict[str, Any]], last_week: list[dict[str, Any]], expected: str
 ) -> None:
     view = _view(points=points, last_week=last_week)
@@ -151,10 +162,74 @@ def test_the_caption_says_what_the_chart_shows(
     assert view.caption == expected
 
 
+def test_the_span_ends_with_the_data_and_what_is_compared_with_the_last_whole_pane() -> None:
+    view = _view()
+
+    assert view.span == "Mon 12:35 to 14:31"
+    assert view.base == "Changes: Mon 12:35 to 14:30 beside the same time one week before."
+
+
+@pytest.mark.parametrize(
+    ("published_at", "expected"),
+    [
+        ("2026-03-02T14:31:07Z", ["part", None, "so far"]),
+        # A replay: the hour was over when it was published, but the window ends within it.
+        ("2026-03-02T15:10:00Z", ["part", None, "so far"]),
+    ],
+)
+def test_hours_that_are_not_whole_say_why(published_at: str, expected: list[str | None]) -> None:
+    view = _view(published_at=published_at)
+
+    assert [row.part for row in view.points] == expected
+
+
+@pytest.mark.parametrize(
+    ("published_at", "expected"),
+    [("2026-03-02T14:58:07Z", [None, "so far"]), ("2026-03-02T15:00:00Z", [None, None])],
+)
+def test_an_hour_is_whole_once_it_is_over(published_at: str, expected: list[str | None]) -> None:
+    window = {
+        "hours": 2,
+        "start": "2026-03-02T13:00:00Z",
+        "end": "2026-03-02T15:00:00Z",
+        "compared_until": "2026-03-02T14:55:00Z",
+        "state": "provisional",
+        "since": None,
+    }
+    starts = ["13:00", "14:00"]
+
+    view = _view(
+        starts=starts, window=window, as_of="2026-03-02T15:00:00Z", published_at=published_at
+    )
+
+    assert [row.part for row in view.points] == expected
+
+
+@pytest.mark.parametrize(
+    ("compared", "last_week", "expected"),
+    [
+        ("9", "10", "down 10.0\u00a0% on last week"),
+        ("10", "10", "unchanged from last week"),
+        ("10", None, "no comparison"),
+    ],
+)
+def test_a_change_is_that_of_what_is_compared_customers_included(
+    compared: str, last_week: str | None, expected: str
+) -> None:
+    names = ("order_count", "sales_amount", "average_order_value", "unique_customers")
+    # With the pane that goes on there are more by now, and in the window before there were fewer.
+    figure = {"value": "11", "previous": "1", "compared": compared, "last_week": last_week}
+
+    view = _view(metrics=dict.fromkeys(names, figure))
+
+    assert [tile.change.text for tile in view.tiles] == [expected] * 4
+
+
 def _view(
     *,
     points: list[dict[str, Any]] | None = None,
     last_week: list[dict[str, Any]] | None = None,
+    starts: Sequence[str] = _STARTS,
     **changed: Any,
 ) -> PageView:
     """Return the page of a window of two hours that ends at 14:35 in Lisbon."""
@@ -169,6 +244,7 @@ def _view(
             "hours": 2,
             "start": "2026-03-02T12:35:00Z",
             "end": "2026-03-02T14:35:00Z",
+            "compared_until": "2026-03-02T14:30:00Z",
             "state": "provisional",
             "since": None,
         },
@@ -178,7 +254,7 @@ def _view(
         "checked_at": "2026-03-02T14:31:07Z",
         "server_time": "2026-03-02T14:31:19Z",
         "metrics": {
-            name: {"value": 1, "previous": None}
+            name: {"value": 1, **_NO_BASE}
             for name in ("order_count", "sales_amount", "average_order_value", "unique_customers")
         },
         "top_dishes": [],
@@ -186,15 +262,14 @@ def _view(
     } | changed
     trend = {
         "step_minutes": 60,
-        "points": _placed(points or [_POINT, _POINT], "2026-03-02"),
-        "last_week": _placed(last_week or [_POINT, _POINT], "2026-02-23"),
+        "points": _placed(points or [_POINT] * len(starts), "2026-03-02", starts),
+        "last_week": _placed(last_week or [_POINT] * len(starts), "2026-02-23", starts),
     }
     return build_view(state, trend, interval=timedelta(minutes=5))
 
 
-def _placed(points: list[dict[str, Any]], day: str) -> list[dict[str, Any]]:
-    hours = range(12, 12 + len(points))
+def _placed(points: list[dict[str, Any]], day: str, starts: Sequence[str]) -> list[dict[str, Any]]:
     return [
-        {"start": f"{day}T{hour}:35:00Z", **point}
-        for hour, point in zip(hours, points, strict=True)
+        {"start": f"{day}T{start}:00Z", **point}
+        for start, point in zip(starts, points, strict=True)
     ]

@@ -2,7 +2,7 @@
 // paints them. Text from events is only ever `textContent`.
 
 import { byId, make, toggle, write } from "./dom.js";
-import { addressOf, shown, takeTimes } from "./shown.js";
+import { addressOf, dataAtOf, shown, takeTimes } from "./shown.js";
 import {
   DASH, SPACE, averageOf, change, clock, count, moment, money, moveTo, percentOf, place, span, spanWithin, windowWords,
 } from "./words.js";
@@ -10,7 +10,7 @@ import {
 const ARROWS = { up: "\u25b2", down: "\u25bc", same: "=", none: DASH };
 
 export function paint(state) {
-  const { restaurant, window: { hours, start, end, since, state: certainty }, metrics } = state;
+  const { restaurant, window: { hours, start, end, compared_until: comparedUntil, since, state: certainty }, metrics } = state;
   moveTo(restaurant);
   shown.restaurant = restaurant.id;
   shown.window = `${hours}h`;
@@ -23,19 +23,21 @@ export function paint(state) {
   const name = restaurant.name || restaurant.id;
   document.title = `${name}, last ${windowWords(hours)} - livemart`;
   write(byId("name"), name);
-  const dataAt = new Date(Math.min(state.as_of ? Date.parse(state.as_of) : Infinity, shown.publishedAt));
-  byId("data-at").dateTime = dataAt.toISOString();
+  const dataAt = dataAtOf(state);
+  byId("data-at").dateTime = new Date(dataAt).toISOString();
   write(byId("data-at"), clock(dataAt));
   pickShown();
   for (const button of byId("windows").elements) {
     button.setAttribute("aria-pressed", String(button.value === shown.window));
   }
-  write(byId("span"), span(Date.parse(start), Date.parse(end)));
+  write(byId("span"), span(Date.parse(start), Math.max(Date.parse(start), dataAt)));
+  const comparison = span(Date.parse(start), Date.parse(comparedUntil));
+  write(byId("base"), `Changes: ${comparison} beside the same time one week before.`);
   write(byId("state"), certainty);
   byId("since").hidden = !since;
   write(byId("since-at"), since ? moment(Date.parse(since)) : "");
   toggle(byId("note"), metrics.order_count.value === 0 ? `No orders in the last ${windowWords(hours)}.` : null);
-  for (const tile of document.querySelectorAll(".tile")) paintTile(tile, metrics, hours);
+  for (const tile of document.querySelectorAll(".tile")) paintTile(tile, metrics);
   paintDishes(state.top_dishes, metrics.sales_amount.value);
   toggle(byId("late"), lateSentence(state.late_corrections, Date.parse(end)));
   write(byId("zone"), place.zone);
@@ -51,8 +53,8 @@ function pickShown() {
   if (picker.elements.restaurant.localName === "select") picker.elements.restaurant.value = shown.restaurant;
 }
 
-function paintTile(tile, metrics, hours) {
-  const { value, previous } = metrics[tile.id];
+function paintTile(tile, metrics) {
+  const { value, compared, last_week: lastWeek } = metrics[tile.id];
   const amount = tile.id === "average_order_value" ? averageOf(metrics) : value;
   const text = ["sales_amount", "average_order_value"].includes(tile.id) ? money(amount) : count(value);
   const figure = tile.querySelector(".value");
@@ -61,7 +63,7 @@ function paintTile(tile, metrics, hours) {
     figure.classList.add("changed");
     setTimeout(() => figure.classList.remove("changed"), 1500);
   }
-  const [direction, words] = change(value, previous, hours);
+  const [direction, words] = change(compared, lastWeek);
   tile.querySelector(".change").dataset.direction = direction;
   write(tile.querySelector(".arrow"), ARROWS[direction]);
   write(tile.querySelector(".words"), words);

@@ -136,7 +136,8 @@ export async function load(windowName, restaurant) {
   try {
     // State and trend of one snapshot, from the address of the page itself.
     const path = `${addressOf("/r", restaurant)}?window=${windowName}`;
-    const { state, trend, failed } = await get(path, request.signal);
+    const { state, trend, money: written, failed } = await get(path, request.signal);
+    Object.assign(page.dataset, written);
     paint(state);
     toggle(byId("failed"), failed);
     tick();

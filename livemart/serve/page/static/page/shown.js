@@ -30,6 +30,10 @@ export function takeTimes({ published_at: publishedAt, checked_at: checkedAt, se
   shown.clock = { server: Date.parse(serverTime), tab: performance.now() };
 }
 
+// The clock runs to the end of the pane: data cannot be newer than its publication.
+export const dataAtOf = ({ as_of: asOf, published_at: publishedAt }) =>
+  Math.min(asOf ? Date.parse(asOf) : Infinity, Date.parse(publishedAt));
+
 // True if a body is of the snapshot that is shown: in a store that was filled anew ids begin again, and
 // one that was mended publishes the same once more.
 export function isShown({ snapshot_id: id, epoch = null, published_at: publishedAt }) {

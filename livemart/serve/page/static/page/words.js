@@ -19,6 +19,7 @@ function knownZone(name) {
 function makePlace(name, currency, digits) {
   const zone = knownZone(name);
   const time = (parts) => new Intl.DateTimeFormat("en-GB", { ...parts, hourCycle: "h23", timeZone: zone });
+  const inCurrency = currency ? { style: "currency", currency } : {};
   const fraction = { minimumFractionDigits: digits, maximumFractionDigits: digits };
   return {
     zone,
@@ -26,10 +27,12 @@ function makePlace(name, currency, digits) {
     day: time({ weekday: "short" }),
     date: time({ day: "numeric", month: "short" }),
     isoDay: time({ year: "numeric", month: "2-digit", day: "2-digit" }),
-    money: new Intl.NumberFormat(
-      "en-GB",
-      currency ? { style: "currency", currency, currencyDisplay: "code", ...fraction } : fraction,
-    ),
+    currency,
+    money: new Intl.NumberFormat("en-GB", { ...inCurrency, ...fraction }),
+    // Only for the chart, where there is little room: of 1,234.50 it makes 1.2K.
+    short: new Intl.NumberFormat("en-GB", {
+      ...inCurrency, notation: "compact", minimumFractionDigits: 0, maximumSignificantDigits: 3,
+    }),
   };
 }
 
@@ -48,6 +51,7 @@ const tenthsOf = new Intl.NumberFormat("en-GB", { minimumFractionDigits: 1 });
 export const money = (amount) => (amount === null ? DASH : place.money.format(amount));
 export const count = (value) => (value === null ? DASH : wholes.format(value));
 export const clock = (instant) => place.clock.format(instant);
+export const minutes = (instant) => Number(clock(instant).split(":")[1]);
 export const moment = (instant, hasDate = false) =>
   [place.day.format(instant), ...(hasDate ? [place.date.format(instant)] : []), clock(instant)].join(" ");
 
@@ -81,16 +85,15 @@ export function exact(value) {
 const absolute = (number) => (number < 0n ? -number : number);
 const divide = (part, whole) => (2n * part + whole) / (2n * whole);
 
-export function change(valueText, previousText, hours) {
-  const before = hours > 1 && hours <= 48 ? `${hours} h` : windowWords(hours);
+export function change(valueText, lastWeekText) {
   const value = exact(valueText);
-  const previous = exact(previousText);
-  if (value === null || !previous) return ["none", "no comparison"];
-  const tenths = divide(absolute(value - previous) * 1000n, absolute(previous));
-  if (!tenths) return ["same", `unchanged from the ${before} before`];
-  const [direction, sign] = value > previous ? ["up", "+"] : ["down", "\u2212"];
+  const lastWeek = exact(lastWeekText);
+  if (value === null || !lastWeek) return ["none", "no comparison"];
+  const tenths = divide(absolute(value - lastWeek) * 1000n, absolute(lastWeek));
+  if (!tenths) return ["same", "unchanged from last week"];
+  const direction = value > lastWeek ? "up" : "down";
   const amount = tenthsOf.format(`${tenths / 10n}.${tenths % 10n}`);
-  return [direction, `${direction} ${sign}${amount}${SPACE}% on the ${before} before`];
+  return [direction, `${direction} ${amount}${SPACE}% on last week`];
 }
 
 // From the amounts themselves: of a share that is rounded already 38.496 % would be 39 %.
@@ -124,7 +127,7 @@ export function ageWords(milliseconds) {
 }
 
 // The inverse of `exact`.
-export function decimalOf(number) {
+function decimalOf(number) {
   const digits = String(absolute(number)).padStart(SCALE + 1, "0");
   return `${number < 0n ? "-" : ""}${digits.slice(0, -SCALE)}.${digits.slice(-SCALE)}`;
 }
