@@ -22,6 +22,7 @@ from livemart.plan.planner import (
     plan_varying,
 )
 from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.sql.determinism import is_unsteady
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
 from livemart.plan.sql.used_columns import reads_every_column
@@ -395,10 +396,14 @@ def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) 
             # What such a view yields, the text of another one does not tell.
             names = plan.names if plan.stamps else ()
             return replace(plan, strategy=Full((reason,)), names=names, unique_key=(), notes=())
-    shadowing = sorted(session.functions() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))
-    setting = session.unknown_effect() or (
-        f"temporary function {shadowing[0]}" if shadowing else None
-    )
+    functions = session.functions()
+    unsteady = sorted(name for name, statement in functions.items() if is_unsteady(statement))
+    if unsteady:
+        message = f"the function {unsteady[0]} reads tables, or differs between two runs"
+        reason = Reason("EXPRESSION_NOT_DETERMINISTIC", message, None)
+        return replace(plan, strategy=Full((reason,), is_volatile=True), unique_key=(), notes=())
+    shadowing = sorted(functions.keys() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))
+    setting = session.unknown_effect() or (f"the function {shadowing[0]}" if shadowing else None)
     if setting is None or isinstance(plan.strategy, Full):
         return plan
     reason = Reason("SESSION_SETTING", f"`{setting}` may give its SQL another meaning", None)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livemart.failpoints import failpoint
+from livemart.project.session_spec import remade
 from livemart.project.sessions import set_all
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class SparkCursor:
         set_all(spark, self._parameters)
         self._rows = None
         with _told_to_dbt():
-            self._frame = spark.sql(_ENDS_WITH_SEMICOLON.sub("", sql))
+            self._frame = spark.sql(_ENDS_WITH_SEMICOLON.sub("", remade(sql)))
         failpoint("dbt.statement")
 
     def fetchall(self) -> Sequence[Sequence[Any]] | None:

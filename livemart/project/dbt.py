@@ -206,7 +206,7 @@ class Dbt:
         self._loaded = read
         self.is_repeatable = (
             not (self._has_asked or self.writing or of_the_run or read.refused)
-            and hooks.hooks == NO_HOOKS
+            and replace(hooks.hooks, functions=()) == NO_HOOKS
             and not any(model.is_of_dbt for model in read.project.models.values())
         )
         return read.project

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from typing import Any
 
 from livemart.project.cursors import Cursor
@@ -30,14 +32,16 @@ class Hooks:
     """The statements of a project's hooks, in the order in which a build sends them.
 
     `before` and `after` are those of the nodes that have any, by unique id. A hook that only a
-    build can render, as it asks for what the build makes, stands there as it is written, behind
-    `NOT_RENDERED`; so do all of on-run-end.
+    build can render, as it asks for what the build makes, is there as it is written, behind
+    `NOT_RENDERED`; so are all of on-run-end. `functions`: the statements that make the project's
+    functions, which are no hooks, but define what the SQL of models means as well.
     """
 
     on_run_start: tuple[str, ...] = ()
     on_run_end: tuple[str, ...] = ()
     before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    functions: tuple[str, ...] = ()
 
     def placed(self) -> Iterator[tuple[str, str]]:
         """Yield each statement behind the place of its hook, in words."""
@@ -157,7 +161,40 @@ def render_hooks(task: Any, log: HookLog) -> None:
                     statements[unique_id] = tuple(sent)
         ended = (" ".join(node.raw_code.split()) for node in _operations(task, "on-run-end"))
         on_run_end = tuple(f"{NOT_RENDERED} {text}" for text in ended)
-        log.hooks = Hooks(tuple(started), on_run_end, before, after)
+        functions = tuple(_function_statements(task, log))
+        log.pending += functions
+        log.hooks = Hooks(tuple(started), on_run_end, before, after, functions)
+
+
+def _function_statements(task: Any, log: HookLog) -> Iterator[str]:
+    """Yield the statements that the materialization of each function sends.
+
+    Raises:
+        HookFailed: naming the function.
+    """
+    from dbt.clients.jinja import MacroGenerator, get_rendered
+    from dbt.context.providers import generate_runtime_function_context
+
+    functions = task.manifest.functions
+    inputs = {
+        key: [it for it in node.depends_on.nodes if it in functions]
+        for key, node in functions.items()
+    }
+    for key in TopologicalSorter(inputs).static_order():
+        node = copy(functions[key])
+        try:
+            context = generate_runtime_function_context(node, task.config, task.manifest)
+            # Of a node that is not compiled dbt leaves the text out.
+            node.compiled, node.compiled_code = True, get_rendered(node.raw_code, context, node)
+            context = generate_runtime_function_context(node, task.config, task.manifest)
+            macro = task.manifest.find_materialization_macro_by_name(
+                task.config.project_name, node.get_materialization(), "spark"
+            )
+            with log.recording() as sent:
+                MacroGenerator(macro, context)()
+        except Exception as error:
+            raise HookFailed(f"{node.original_file_path}: function {node.name}: {error}") from error
+        yield from (it for it in sent if is_defining(it))
 
 
 def _operations(task: Any, kind: str) -> list[Any]:

@@ -291,7 +291,7 @@ class Project:
 
     `session`: what all SQL needs, by the profile and by on-run-start; `acting_hooks`: what else
     on-run-start does, in a build alone; `questions`: what nodes asked the warehouse while they were
-    compiled.
+    compiled; `functions`: the statements that make functions for all sessions.
     """
 
     name: str
@@ -304,6 +304,7 @@ class Project:
     session: SessionSpec = PLAIN
     acting_hooks: tuple[str, ...] = field(default=(), compare=False)
     questions: Mapping[str, tuple[Question, ...]] = field(default_factory=dict, compare=False)
+    functions: tuple[str, ...] = ()
 
     def node(self, unique_id: str) -> Model | DataTest:
         """Return a model or a test."""

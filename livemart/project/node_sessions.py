@@ -18,6 +18,7 @@ from livemart.project.session_spec import (
     is_asking,
     is_defining,
     is_setting,
+    makes_function,
     profile_spec,
 )
 
@@ -29,6 +30,7 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
         project: its models are in dependency order.
     """
     base = profile_spec(parameters).then(defining(hooks.on_run_start, parameters))
+    functions = defining(hooks.functions, parameters)
     before = {key: defining(sent, parameters) for key, sent in hooks.before.items()}
     after = {key: left for key, sent in hooks.after.items() if (left := defining(sent, parameters))}
     above: dict[str, frozenset[str]] = {}
@@ -38,15 +40,24 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
         return frozenset(key for parent in parents for key in (parent, *above.get(parent, ())))
 
     def inherited(nodes: frozenset[str]) -> SessionSpec:
-        spec = base
+        spec = base.then(functions)
         for key in sorted(nodes & place.keys(), key=place.__getitem__):
             spec = spec.then(before.get(key, ())).then(after.get(key, ()))
         return spec
 
+    # The text of each node that holds no rows, with those that it reads.
+    views: dict[str, str] = {}
+
+    def with_views(text: str, parents: Iterable[str]) -> str:
+        return "\n".join((text, *(views[parent] for parent in parents if parent in views)))
+
     models: dict[str, Model] = {}
     for unique_id, model in project.models.items():
         above[unique_id] = all_above(model.depends_on)
-        spec, text = inherited(above[unique_id]), model.compiled_code or ""
+        spec = inherited(above[unique_id])
+        text = with_views(model.compiled_code or "", model.depends_on)
+        if not model.is_stored:
+            views[unique_id] = text
         whole = spec.then(before.get(unique_id, ()))
         sent = (*hooks.before.get(unique_id, ()), *hooks.after.get(unique_id, ()))
         # dbt runs the node's own hooks itself: it begins without what they create or leave behind.
@@ -57,16 +68,20 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
         if not is_asking_node and not any(statement.startswith(NOT_RENDERED) for statement in sent):
             named = "\n".join((text, *sent))
             begun = begun.needed_by(named, keeps=len(base.statements))
+        is_sql = bool(model.compiled_code) and model.language == "sql"
         models[unique_id] = replace(
             model,
-            session=whole.needed_by(text) if text and model.language == "sql" else whole,
+            session=whole.needed_by(text) if is_sql or model.materialized == "seed" else whole,
             session_in_dbt=begun,
             is_alone_in_dbt=is_alone,
             acting_hooks=_acting(sent),
         )
     tests: dict[str, DataTest] = {
         unique_id: replace(
-            test, session=inherited(all_above(test.depends_on)).needed_by(test.compiled_code)
+            test,
+            session=inherited(all_above(test.depends_on)).needed_by(
+                with_views(test.compiled_code, test.depends_on)
+            ),
         )
         for unique_id, test in project.tests.items()
     }
@@ -75,6 +90,7 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
         models=models,
         tests=tests,
         session=base,
+        functions=(*functions, *filter(makes_function, base.statements)),
         acting_hooks=_acting((*hooks.on_run_start, *hooks.on_run_end)),
     )
 

@@ -70,8 +70,11 @@ _COMMENT = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*(?:\n|\Z))", re.DOTALL)
 _COMMENT_BEHIND = re.compile(r"\s*/\*(?:(?!\*/).)*\*/\s*\Z", re.DOTALL)
 _DEFINES = re.compile(
     r"(?:set|reset|use|declare)\b|add\s+(?:jar|jars|file|files|archive|archives)\b"
-    r"|create\s+(?:or\s+replace\s+)?temp(?:orary)?\s+(?:view|function)\b",
+    r"|create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+(?:view|function)|function)\b",
     re.IGNORECASE,
+)
+_FUNCTION = re.compile(
+    r"create\s+(?:or\s+replace\s+)?function\s+(?:if\s+not\s+exists\s+)?", re.IGNORECASE
 )
 _CHANGES = re.compile(
     r"\b(?:insert\s+(?:into|overwrite)|merge\s+into|update|delete\s+from)\b", re.IGNORECASE
@@ -82,9 +85,10 @@ _SETTING = re.compile(r"set\s+`?([\w.\-]+)`?\s*=\s*(.*)", re.IGNORECASE | re.DOT
 _VARIABLE = re.compile(r"set\s+var(?:iable)?\b", re.IGNORECASE)
 _TIME_ZONE = re.compile(r"set\s+time\s+zone\b", re.IGNORECASE)
 _SHOWS_SETTINGS = re.compile(r"set(?:\s+-v|\s+[\w.\-]+)?\Z", re.IGNORECASE)
+_SCHEMA = re.compile(r"(`(?:[^`]|``)+`|\w+)\s*\.\s*(?=`|\w)")
 _CREATED = re.compile(
-    r"create\s+(?:or\s+replace\s+)?temp(?:orary)?\s+(view|function)\s+(?:if\s+not\s+exists\s+)?"
-    r"(`(?:[^`]|``)+`|\w+)",
+    r"create\s+(?:or\s+replace\s+)?(temp(?:orary)?\s+view|(?:temp(?:orary)?\s+)?function)\s+"
+    r"(?:if\s+not\s+exists\s+)?(?:(?:`(?:[^`]|``)+`|\w+)\s*\.\s*)*(`(?:[^`]|``)+`|\w+)",
     re.IGNORECASE,
 )
 
@@ -186,14 +190,14 @@ class SessionSpec:
                 return statement
         return None
 
-    def functions(self) -> frozenset[str]:
-        """Return the names of the temporary functions, in lower case."""
-        matches = (_CREATED.match(statement) for statement in self.statements)
-        return frozenset(
-            it[2].strip("`").lower()
-            for it in matches
-            if it is not None and it[1].lower() == "function"
-        )
+    def functions(self) -> dict[str, str]:
+        """Return the statement that makes each function, by its name in lower case."""
+        matches = ((_CREATED.match(statement), statement) for statement in self.statements)
+        return {
+            it[2].strip("`").lower(): statement
+            for it, statement in matches
+            if it is not None and it[1].lower().endswith("function")
+        }
 
 
 PLAIN = SessionSpec()
@@ -224,7 +228,7 @@ def defining(statements: Iterable[str], parameters: Mapping[str, str]) -> list[s
     """
     fixed = {name.lower() for name in parameters}
     definitions = []
-    for statement in map(bare_statement, statements):
+    for statement in map(remade, map(bare_statement, statements)):
         if not _DEFINES.match(statement) or _SHOWS_SETTINGS.match(statement):
             continue
         setting = _SETTING.match(statement)
@@ -245,6 +249,37 @@ def is_defining(statement: str) -> bool:
     False
     """
     return _DEFINES.match(bare_statement(statement)) is not None
+
+
+def remade(statement: str) -> str:
+    """Return a statement that makes a function so that it may be run where the function exists.
+
+    Spark's catalog is in memory: in a process that dbt alone runs, no function exists before.
+
+    >>> remade("create function if not exists shop.net(x int) returns int return x")
+    'create or replace function shop.net(x int) returns int return x'
+    """
+    bare = bare_statement(statement)
+    made = _FUNCTION.match(bare)
+    return f"create or replace function {bare[made.end() :]}" if made is not None else statement
+
+
+def makes_function(statement: str) -> bool:
+    """Return True for a statement that makes a function for all sessions."""
+    return _FUNCTION.match(bare_statement(statement)) is not None
+
+
+def function_schema(statement: str) -> str | None:
+    """Return the schema, in lower case, of a function that a statement makes for all sessions.
+
+    >>> function_schema("create or replace function Shop.net(x int) returns int return x")
+    'shop'
+    >>> function_schema("create function net as 'shop.Net'")
+    """
+    if (made := _FUNCTION.match(statement)) is None:
+        return None
+    named = _SCHEMA.match(statement, made.end())
+    return named[1].strip("`").replace("``", "`").lower() if named is not None else None
 
 
 def is_asking(statement: str) -> bool:

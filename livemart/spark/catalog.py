@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.delta.log import has_commits
 from livemart.project.graph import Project
-from livemart.project.session_spec import PLAIN
+from livemart.project.session_spec import PLAIN, function_schema
 from livemart.project.sessions import session_of
 from livemart.spark.view_columns import ProjectView, ViewColumns
 from livemart.spark_sql import literal, quoted
@@ -44,6 +44,7 @@ def register(
         The relations (`schema.identifier`) that were not registered before, tables first.
     """
     saved = _saved_views(warehouse)
+    functions = _saved_functions(warehouse) if project is None else project.functions
     views = saved if project is None else _project_views(project)
     registered = _registered(spark)
     tables = [
@@ -53,6 +54,7 @@ def register(
         if relation not in views and has_commits(warehouse.joinpath(*relation.split(".", 1)))
     ]
     schemas = {relation.partition(".")[0] for relation in (*tables, *views)}
+    schemas |= {name for it in functions if (name := function_schema(it)) is not None}
     if project is not None:
         schemas |= {model.schema.lower() for model in project.models.values()}
         schemas |= {source.schema.lower() for source in project.sources.values()}
@@ -79,9 +81,12 @@ def register(
             if remakes_views or not _is_in(registered, relation) or saved.get(relation) != view
         },
         columns,
+        functions,
     )
     if project is not None:
         write_state_file(StateFolder(warehouse).views, views)
+        if functions or StateFolder(warehouse).functions.exists():
+            write_state_file(StateFolder(warehouse).functions, functions)
     return added
 
 
@@ -140,22 +145,29 @@ def _register_tables(spark: SparkSession, warehouse: Path, relations: Sequence[s
 
 
 def _register_views(
-    spark: SparkSession, views: Mapping[str, ProjectView], columns: ViewColumns | None
+    spark: SparkSession,
+    views: Mapping[str, ProjectView],
+    columns: ViewColumns | None,
+    functions: Sequence[str] = (),
 ) -> list[str]:
     """Make `views`, in rounds, as one may read another; each in its session, which Spark keeps.
 
-    A view whose inputs do not exist yet is left to the build that makes them.
+    A view or a function whose inputs do not exist yet is left to the build that makes them.
 
     Args:
         columns: of views, from an earlier session; None if this one has begun before.
+        functions: the statements that make them; views may call them, and they may read views.
     """
     from pyspark.errors import AnalysisException
 
     entered = [relation for relation in views if columns and columns.enter(relation)]
     added: list[str] = []
     waiting = {relation: view for relation, view in views.items() if relation not in entered}
-    while waiting:
+    unmade = list(functions)
+    while waiting or unmade:
         created = []
+        made = [statement for statement in unmade if _is_made(spark, statement)]
+        unmade = [statement for statement in unmade if statement not in made]
         for relation, view in waiting.items():
             try:
                 session_of(spark, view.session).sql(
@@ -164,13 +176,24 @@ def _register_views(
             except AnalysisException:
                 continue
             created.append(relation)
-        if not created:
+        if not (created or made):
             break
         added += created
         waiting = {relation: view for relation, view in waiting.items() if relation not in created}
     if columns and added:
         columns.keep(added)
     return entered + added
+
+
+def _is_made(spark: SparkSession, statement: str) -> bool:
+    """Make a function; return False if a function or a table that it names does not exist yet."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.sql(statement)
+    except AnalysisException:
+        return False
+    return True
 
 
 def stored_tables(warehouse: Path) -> Iterator[str]:
@@ -205,6 +228,10 @@ def _project_views(project: Project) -> dict[str, ProjectView]:
 def _saved_views(warehouse: Path) -> dict[str, ProjectView]:
     # Not kept yet, or torn: whoever knows the project keeps them again.
     return read_state_file(StateFolder(warehouse).views, dict[str, ProjectView]) or {}
+
+
+def _saved_functions(warehouse: Path) -> tuple[str, ...]:
+    return read_state_file(StateFolder(warehouse).functions, tuple[str, ...]) or ()
 
 
 def _is_in(registered: Mapping[str, set[str]], relation: str) -> bool:

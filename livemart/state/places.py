@@ -21,6 +21,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     run.json                      when the newest micro-batch began, if SQL says so
     project_refusal.json          why an edit of the project is not taken over
     views.json                    the SQL of the project's views, for sessions to come
+    functions.json                the statements that make the project's functions, likewise
     view_columns.json             what Spark made of it, for sessions in which it is the same
     conf/, connect_token          what a dbt in another terminal needs
     target/                       dbt's artifacts of a project whose folder cannot be written
@@ -57,6 +58,7 @@ class StateFolder:
         self.failures = self.path / "failures.json"
         self.project_refusal = self.path / "project_refusal.json"
         self.views = self.path / "views.json"
+        self.functions = self.path / "functions.json"
         self.view_columns = self.path / "view_columns.json"
         self.spark_conf = self.path / "conf"
         self.connect_token = self.path / "connect_token"

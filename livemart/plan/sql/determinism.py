@@ -6,6 +6,8 @@ Used before a query is planned. Catalyst reports `deterministic=true` for severa
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from livemart.plan.reasons import refusal
@@ -24,6 +26,12 @@ VOLATILE_FUNCTIONS = frozenset(
         "aes_encrypt", "java_method", "reflect", "try_reflect",
     }
 )  # fmt: skip
+# A function whose statement holds one of these words may read tables, or differ between two runs.
+_UNSTEADY = re.compile(
+    rf"\b(?:select|from|table|not\s+deterministic|{'|'.join(sorted(VOLATILE_FUNCTIONS))})\b",
+    re.IGNORECASE,
+)
+_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
 # These need no brackets: where no column has such a name, the function is meant.
 BARE_FUNCTIONS = frozenset(
     {
@@ -79,6 +87,17 @@ def is_volatile(node: exp.Expr) -> bool:
     if name == "unix_timestamp" or isinstance(node, exp.TimeToUnix):
         return not list(node.iter_expressions())
     return name in VOLATILE_FUNCTIONS
+
+
+def is_unsteady(statement: str) -> bool:
+    """Return True unless a function that a statement makes depends on its arguments alone.
+
+    >>> is_unsteady("create function net(x int) returns int return x + 1")
+    False
+    >>> is_unsteady("create function net(x int) returns int return x + (select max(y) from t)")
+    True
+    """
+    return _UNSTEADY.search(_TEXT.sub("''", statement)) is not None
 
 
 def is_bare_function(column: exp.Column) -> bool:
