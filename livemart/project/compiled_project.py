@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from livemart.errors import ConfigError
-from livemart.project.dbt_hooks import Hooks
 from livemart.project.graph import Project
+from livemart.project.hooks.dbt_hooks import Hooks
 from livemart.project.manifest import read_manifest
 from livemart.project.node_results import without_plan
 from livemart.project.questions import Question, QuestionLog

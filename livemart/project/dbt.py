@@ -36,8 +36,9 @@ from livemart.project.dbt_attachment import (
     attached,
     current_node,
 )
-from livemart.project.dbt_hooks import NO_HOOKS, HookLog, RecordingCursor, render_hooks
 from livemart.project.graph import Project
+from livemart.project.hooks.dbt_hooks import NO_HOOKS, HookLog, RecordingCursor, render_hooks
+from livemart.project.hooks.run_end import TestEnd, UnendedRun, has_end_hooks
 from livemart.project.manifest import read_manifest
 from livemart.project.node_results import (
     NodeProgress,
@@ -47,7 +48,6 @@ from livemart.project.node_results import (
 )
 from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.project.questions import Question, QuestionLog
-from livemart.project.run_end import TestEnd, UnendedRun, has_end_hooks
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
 from livemart.project.sessions import NodeSessions, new_session, run_statements
 from livemart.settings import Selection, selection_empty

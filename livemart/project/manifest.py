@@ -16,14 +16,12 @@ from typing import Any, cast, get_args
 
 from livemart.errors import ConfigError
 from livemart.project.dbt_attachment import CLOCK_PACKAGE
-from livemart.project.dbt_hooks import NO_HOOKS, Hooks
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
 from livemart.project.declared.policy import parse_model_policy
 from livemart.project.declared.table_properties import property_mistakes, session_mistakes
 from livemart.project.declared.time_zones import zone_mistakes
 from livemart.project.declared_columns import ONE_COLUMN
-from livemart.project.filled_tables import with_filled_tables
 from livemart.project.graph import (
     Column,
     DataTest,
@@ -34,6 +32,8 @@ from livemart.project.graph import (
     SourceTable,
     StreamSpec,
 )
+from livemart.project.hooks.dbt_hooks import NO_HOOKS, Hooks
+from livemart.project.hooks.filled_tables import with_filled_tables
 from livemart.project.node_sessions import with_sessions
 from livemart.project.questions import Question
 from livemart.project.sources import parse_source_spec

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from livemart.project.dbt_hooks import NOT_RENDERED, Hooks
 from livemart.project.graph import DataTest, Model, Project
+from livemart.project.hooks.dbt_hooks import NOT_RENDERED, Hooks
 from livemart.project.session_spec import (
     SessionSpec,
     defining,

@@ -17,8 +17,8 @@ from livemart.check.versions import CheckedVersions
 from livemart.delta.tags import Tags
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
+from livemart.project.hooks.run_end import TestEnd
 from livemart.project.node_results import NodeResult
-from livemart.project.run_end import TestEnd
 from livemart.project.run_values import run_of
 from livemart.refresh.context import BatchContext, SqlChanged
 from livemart.refresh.frontier import (

@@ -16,8 +16,8 @@ from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
 from livemart.project.graph import Model
+from livemart.project.hooks.run_end import TestEnd
 from livemart.project.node_results import NodeResult, failures_of
-from livemart.project.run_end import TestEnd
 from livemart.refresh.frontier import Broken, Loaded, Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register

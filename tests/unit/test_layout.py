@@ -47,6 +47,7 @@ COVERED = {
     "spark/tables_before.py": "integration/land/test_landing_bulk.py",
     # Asked through the server over a real store, of which they are a way in.
     "serve/app.py": "serve/test_server.py",
+    "serve/connections/protocol.py": "attacks/test_silence.py",
 }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from livemart.errors import ConfigError
-from livemart.project.dbt_hooks import Hooks
+from livemart.project.hooks.dbt_hooks import Hooks
 from livemart.project.session_spec import bare_statement
 from livemart.project.yaml_places import Mistakes, Where
 

@@ -62,7 +62,17 @@ OF_FAILED_RUN = {
 
 def of_runs(served: Site) -> dict[str, float]:
     """Return what is measured of runs, by name and labels."""
-    server = ("request", "event", "stream", "source", "store", "staleness", "model", "strategy")
+    server = (
+        "request",
+        "event",
+        "stream",
+        "source",
+        "store",
+        "staleness",
+        "model",
+        "strategy",
+        "connections",
+    )
     return {
         " ".join([sample.name.removeprefix("livemart_"), *sample.labels.values()]): sample.value
         for family in text_string_to_metric_families(served.client.get("/metrics").text)

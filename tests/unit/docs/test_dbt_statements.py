@@ -20,6 +20,9 @@ _OF_OTHERS = (
     "integration/table_features::sources_of_others_are_read_rightly_whatever_features_they_have",
 )
 # By the first words of a bullet or a row, `folder/file::test` below tests/, without `test_`.
+_FUNCTIONS = (
+    "integration/run/functions::functions_are_there_in_each_process_and_a_new_body_makes_new_rows"
+)
 TESTS: dict[str, tuple[str, ...]] = {
     "free": ("unit/spark/terminal::a_free_warehouse_is_held_until_dbt_ends",),
     "held by a `stream`": (
@@ -124,7 +127,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "integration/run/sessions::days_and_windows_are_those_of_the_time_zone_of_the_profile",
     ),
     "statements of `on-run-start`": (
-        "unit/project/dbt_hooks::the_hooks_of_a_project_give_its_models_their_sessions",
+        "unit/project/hooks/dbt_hooks::the_hooks_of_a_project_give_its_models_their_sessions",
     ),
     "statements of a `pre-hook`": (
         "unit/project/node_sessions::what_is_set_up_above_a_model_holds_for_it_and_for_no_other",
@@ -145,6 +148,16 @@ TESTS: dict[str, tuple[str, ...]] = {
         "unit/arrow/time_zone::a_frame_of_days_is_not_as_long_each_time",
     ),
     "A setting that may change": ("unit/project/session_spec::what_may_change_how_sql_is_read",),
+    "The statement is part": (
+        "unit/project/hooks/dbt_hooks::the_functions_of_a_project_are_part_of_what_names_them",
+        _FUNCTIONS,
+    ),
+    "A model that calls one": (_FUNCTIONS,),
+    "`create function` and": (
+        "unit/project/session_spec::a_function_that_exists_is_made_all_the_same",
+        _FUNCTIONS,
+    ),
+    "All sessions share": (_FUNCTIONS,),
     "What a model that is *not*": (
         "unit/project/node_sessions::what_is_set_up_above_a_model_holds_for_it_and_for_no_other",
     ),
@@ -229,15 +242,15 @@ TESTS: dict[str, tuple[str, ...]] = {
         "a_refresh_takes_over_what_hooks_wrote_and_its_readers_follow",
     ),
     "its SQL shows that it has no rows": (
-        "unit/project/filled_tables::an_empty_select_yields_nothing_whatever_its_tables_hold",
-        "unit/project/filled_tables::an_empty_table_that_dbt_never_makes_anew_is_filled_by_hooks",
-        "unit/project/filled_tables::a_macro_of_a_hook_may_fill_an_empty_table_that_reads_nothing",
+        "unit/project/hooks/filled_tables::an_empty_select_yields_nothing_whatever_its_tables_hold",
+        "unit/project/hooks/filled_tables::an_empty_table_that_dbt_never_makes_anew_is_filled_by_hooks",
+        "unit/project/hooks/filled_tables::a_macro_of_a_hook_may_fill_an_empty_table_that_reads_nothing",
     ),
     "it is `incremental` with": (
-        "unit/project/filled_tables::what_dbt_adds_to_without_reading_anything_is_filled_partly",
+        "unit/project/hooks/filled_tables::what_dbt_adds_to_without_reading_anything_is_filled_partly",
     ),
     "a hook is known to write": (
-        "unit/project/filled_tables::a_statement_of_any_hook_that_writes_into_a_table_fills_it",
+        "unit/project/hooks/filled_tables::a_statement_of_any_hook_that_writes_into_a_table_fills_it",
         "integration/run/filled_tables::"
         "a_model_that_its_own_hook_corrects_is_made_by_dbt_when_its_inputs_change",
     ),

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from livemart.project.dbt_hooks import NO_HOOKS, NOT_RENDERED, Hooks
 from livemart.project.graph import DataTest, Project
+from livemart.project.hooks.dbt_hooks import NO_HOOKS, NOT_RENDERED, Hooks
 from livemart.project.node_sessions import with_sessions
 from livemart.project.session_spec import PLAIN, SessionSpec
 from tests.models import make_model

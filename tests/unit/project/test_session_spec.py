@@ -5,11 +5,13 @@ import pytest
 from livemart.project.session_spec import (
     SessionSpec,
     defining,
+    function_schema,
     is_asking,
     is_defining,
     is_setting,
     is_without_meaning,
     profile_spec,
+    remade,
 )
 
 ZONE = "spark.sql.session.timeZone"
@@ -130,7 +132,34 @@ def test_what_may_change_how_sql_is_read(statement: str, is_unknown: bool) -> No
 def test_the_functions_of_a_session() -> None:
     spec = SessionSpec(statements=("create temporary function `Net`(x int) returns int return x",))
 
-    assert spec.functions() == {"net"}
+    assert set(spec.functions()) == {"net"}
+
+
+def test_functions_for_all_sessions_are_needed_by_who_names_them() -> None:
+    made = [
+        "create or replace function shop.`low net`(x int) returns int return x",
+        "create or replace function shop.gross(x int) returns int return shop.`low net`(x) * 2",
+        "create or replace function shop.other(x int) returns int return x",
+    ]
+    spec = SessionSpec(statements=tuple(made))
+
+    assert spec.needed_by("select Shop.Gross(1)").statements == tuple(made[:2])
+    assert spec.needed_by("select gross_total").statements == ()
+    assert list(map(function_schema, made)) == ["shop"] * 3
+    assert spec.of_a_view.is_plain
+
+
+def test_a_function_that_exists_is_made_all_the_same() -> None:
+    sent = [
+        "create function if not exists net(x int) returns int return x",
+        "Create Function f as 'a'",
+    ]
+
+    assert defining(sent, {}) == [
+        "create or replace function net(x int) returns int return x",
+        "create or replace function f as 'a'",
+    ]
+    assert remade("select 'create function f'") == "select 'create function f'"
 
 
 def test_what_the_engine_has_already_is_no_other_session() -> None:

@@ -10,8 +10,8 @@ import pytest
 from livemart.conflicts import may_pass
 from livemart.errors import ConfigError, RefreshError
 from livemart.project.graph import Project
+from livemart.project.hooks.run_end import TestEnd
 from livemart.project.node_results import NodeResult, NodeStatus
-from livemart.project.run_end import TestEnd
 from livemart.refresh.frontier import Broken, Loaded, Rebuild
 from livemart.run import dbt_builds
 from livemart.run.dbt_builds import build_alone, build_models, build_seeds, end_build

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.project.dbt_hooks import Hooks
 from livemart.project.declared.table_properties import (
     property_mistakes,
     session_mistakes,
     why_refused,
 )
+from livemart.project.hooks.dbt_hooks import Hooks
 from livemart.project.yaml_places import Where
 
 REFUSED = [

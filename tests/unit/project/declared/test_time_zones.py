@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.project.dbt_hooks import Hooks
 from livemart.project.declared import time_zones
 from livemart.project.declared.time_zones import zone_mistake, zone_mistakes
+from livemart.project.hooks.dbt_hooks import Hooks
 
 
 # As Spark 4.2.0 takes `spark.sql.session.timeZone` on Java 17 and 25.

@@ -161,18 +161,20 @@ def render_hooks(task: Any, log: HookLog) -> None:
                     statements[unique_id] = tuple(sent)
         ended = (" ".join(node.raw_code.split()) for node in _operations(task, "on-run-end"))
         on_run_end = tuple(f"{NOT_RENDERED} {text}" for text in ended)
-        functions = tuple(_function_statements(task, log))
+        functions = tuple(_function_statements(task))
         log.pending += functions
         log.hooks = Hooks(tuple(started), on_run_end, before, after, functions)
 
 
-def _function_statements(task: Any, log: HookLog) -> Iterator[str]:
-    """Yield the statements that the materialization of each function sends.
+def _function_statements(task: Any) -> Iterator[str]:
+    """Yield the statement that makes each function, those first that others call.
+
+    dbt's materialization is not run, since it asks which relations there are.
 
     Raises:
         HookFailed: naming the function.
     """
-    from dbt.clients.jinja import MacroGenerator, get_rendered
+    from dbt.clients.jinja import get_rendered
     from dbt.context.providers import generate_runtime_function_context
 
     functions = task.manifest.functions
@@ -187,14 +189,12 @@ def _function_statements(task: Any, log: HookLog) -> Iterator[str]:
             # Of a node that is not compiled dbt leaves the text out.
             node.compiled, node.compiled_code = True, get_rendered(node.raw_code, context, node)
             context = generate_runtime_function_context(node, task.config, task.manifest)
-            macro = task.manifest.find_materialization_macro_by_name(
-                task.config.project_name, node.get_materialization(), "spark"
-            )
-            with log.recording() as sent:
-                MacroGenerator(macro, context)()
+            this, model = context["this"], context["model"]
+            macro = this.get_function_macro_name(this.get_function_config(model))
+            make = context["adapter"].dispatch(macro, "dbt")
+            yield bare_statement(str(make(this.incorporate(type=this.Function))))
         except Exception as error:
             raise HookFailed(f"{node.original_file_path}: function {node.name}: {error}") from error
-        yield from (it for it in sent if is_defining(it))
 
 
 def _operations(task: Any, kind: str) -> list[Any]:

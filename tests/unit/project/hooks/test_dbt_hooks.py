@@ -10,9 +10,9 @@ import yaml
 
 from livemart.errors import ConfigErrors
 from livemart.project.dbt import Dbt
-from livemart.project.dbt_hooks import HookLog
+from livemart.project.hooks.dbt_hooks import HookLog
 
-_JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
+_JAFFLE = Path(__file__).parents[3] / "projects" / "jaffle"
 _MACROS = """
 {% macro net() %}
   {% do run_query("create or replace temporary function net(x int) returns int return x") %}
@@ -58,7 +58,43 @@ def test_what_a_hook_asks_is_answered_and_what_it_would_change_is_taken_down() -
     assert log.cursor(below, "operation.m.start") is not below
 
 
-# 3 s: a project is parsed anew.
+# 3 s: a project is parsed again.
+def test_the_functions_of_a_project_are_part_of_what_names_them(tmp_path: Path) -> None:
+    """dbt's own statement, with $$ and IMMUTABLE, is refused by Spark 4.2."""
+    folder = _with_hooks(tmp_path, [], [])
+    (folder / "functions").mkdir()
+    nodes = """
+functions:
+  - name: a_net
+    config: {volatility: deterministic}
+    arguments:
+      - {name: gross, data_type: int}
+      - {name: rate, data_type: int, default_value: 4}
+    returns: {data_type: int}
+  - name: b_gross
+    arguments: [{name: net, data_type: int}]
+    returns: {data_type: int}
+"""
+    (folder / "functions" / "functions.yml").write_text(nodes)
+    (folder / "functions" / "a_net.sql").write_text("{{ function('b_gross') }}(gross) / rate;\n")
+    (folder / "functions" / "b_gross.sql").write_text("net * {{ var('factor', 2) }}")
+    model = "{{ config(materialized='table') }} select {{ function('a_net') }}(1) as net"
+    (folder / "models" / "netted.sql").write_text(model)
+
+    project = Dbt(folder).load()
+
+    b_gross = "create or replace function jaffle.b_gross(net int) returns int return net * 2"
+    a_net = (
+        "create or replace function jaffle.a_net(gross int, rate int default 4) returns int"
+        " deterministic return jaffle.b_gross(gross) / rate"
+    )
+    assert tuple(" ".join(it.split()) for it in project.functions) == (b_gross, a_net)
+    sessions = {model.name: model.session.statements for model in project.models.values()}
+    assert sessions["netted"] == project.functions
+    assert {len(it) for name, it in sessions.items() if name != "netted"} == {0}
+
+
+# 3 s: a project is parsed again.
 def test_the_hooks_of_a_project_give_its_models_their_sessions(tmp_path: Path) -> None:
     folder = _with_hooks(
         tmp_path,

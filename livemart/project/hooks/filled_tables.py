@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from livemart.project.dbt_hooks import NOT_RENDERED, Hooks
 from livemart.project.graph import Filled, Model, Project
+from livemart.project.hooks.dbt_hooks import NOT_RENDERED, Hooks
 from livemart.project.session_spec import bare_statement
 from livemart.spark_sql import unquoted
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from livemart.project.dbt_hooks import NO_HOOKS, NOT_RENDERED, Hooks
-from livemart.project.filled_tables import with_filled_tables, yields_nothing
 from livemart.project.graph import Project
+from livemart.project.hooks.dbt_hooks import NO_HOOKS, NOT_RENDERED, Hooks
+from livemart.project.hooks.filled_tables import with_filled_tables, yields_nothing
 from tests.models import make_model
 
 EMPTY = "select cast(null as string) as run where 1 = 0"

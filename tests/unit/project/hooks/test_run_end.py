@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from livemart.project.graph import DataTest, Project
-from livemart.project.run_end import TestEnd, TestWord, UnendedRun, has_end_hooks
+from livemart.project.hooks.run_end import TestEnd, TestWord, UnendedRun, has_end_hooks
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MODEL, TEST = "model.m.orders", "test.m.positive"
