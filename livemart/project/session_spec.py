@@ -260,8 +260,8 @@ def remade(statement: str) -> str:
     'create or replace function shop.net(x int) returns int return x'
     """
     bare = bare_statement(statement)
-    made = _FUNCTION.match(bare)
-    return f"create or replace function {bare[made.end() :]}" if made is not None else statement
+    matched = _FUNCTION.match(bare)
+    return f"create or replace function {bare[matched.end() :]}" if matched else statement
 
 
 def makes_function(statement: str) -> bool:
@@ -276,9 +276,9 @@ def function_schema(statement: str) -> str | None:
     'shop'
     >>> function_schema("create function net as 'shop.Net'")
     """
-    if (made := _FUNCTION.match(statement)) is None:
+    if (matched := _FUNCTION.match(statement)) is None:
         return None
-    named = _SCHEMA.match(statement, made.end())
+    named = _SCHEMA.match(statement, matched.end())
     return named[1].strip("`").replace("``", "`").lower() if named is not None else None
 
 

@@ -166,8 +166,8 @@ def _register_views(
     unmade = list(functions)
     while waiting or unmade:
         created = []
-        made = [statement for statement in unmade if _is_made(spark, statement)]
-        unmade = [statement for statement in unmade if statement not in made]
+        new_functions = [statement for statement in unmade if _is_made(spark, statement)]
+        unmade = [statement for statement in unmade if statement not in new_functions]
         for relation, view in waiting.items():
             try:
                 session_of(spark, view.session).sql(
@@ -176,7 +176,7 @@ def _register_views(
             except AnalysisException:
                 continue
             created.append(relation)
-        if not (created or made):
+        if not (created or new_functions):
             break
         added += created
         waiting = {relation: view for relation, view in waiting.items() if relation not in created}
