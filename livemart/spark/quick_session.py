@@ -7,7 +7,7 @@ it shares from when it was made; the catalog is one for all.
 
 The rows are the same, but for maps: of a key of GROUP BY, Spark 4.2 sorts the entries, and its
 generated code reads the slot of a NULL value as it is; and `map(d, 1)` keeps a key of -0.0
-in generated code alone. A build generates code, so statements with maps do, too.
+in generated code alone. A build generates code, so statements that name or make maps do, too.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ _CLONES: WeakKeyDictionary[SparkSession, dict[bool, SparkSession]] = WeakKeyDict
 _LOCK = Lock()
 # `map(..)`, `map_from_arrays(..)`, `str_to_map(..)`, `cast(.. as map<..>)`, in a string, too.
 _MAP = re.compile(r"\bmap|_map\b", re.IGNORECASE)
+
+
+# Compares rows by all their columns, named or not.
+_ALL_COLUMNS = r"\bdistinct\s+(?:(?:`[^`]*`|\w+)\.)*\*|\b(?:intersect|except|union(?!\s+all\b))\b"
 
 
 class ReadRows(Protocol):
@@ -125,9 +129,17 @@ def session_for(
 
 
 def _has_maps(tables: Sequence[ReadRows], texts: Iterable[str]) -> bool:
-    """Return True unless no map can be in what statements read or make."""
-    kinds = (kind for table in tables for kind in table.schema.types)
-    return any(map(_holds_map, kinds)) or any(map(_MAP.search, texts))
+    """Return True unless statements neither make a map nor name a column that holds one.
+
+    Every landed table has such a column, `_rescued_data`: to read the table is not to read it.
+    """
+    fields = (field for table in tables for field in table.schema)
+    names = {re.escape(field.name) for field in fields if _holds_map(field.type)}
+    words = [_MAP.pattern]
+    if names:
+        words += [_ALL_COLUMNS, rf"(?<!\w)(?:{'|'.join(sorted(names))})(?!\w)"]
+    is_any = re.compile("|".join(words), re.IGNORECASE)
+    return any(map(is_any.search, texts))
 
 
 def _holds_map(kind: pa.DataType) -> bool:

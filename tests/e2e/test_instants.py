@@ -155,6 +155,7 @@ def test_the_script_writes_every_page_as_the_server_does(
             most_listed=500,
             interval_seconds=int(_INTERVAL.total_seconds()),
             is_local=True,
+            failed="",
         )
 
         painted, scripted = opened.page.evaluate(

@@ -69,8 +69,26 @@ def test_many_joins_are_worth_generated_code_unless_it_is_there() -> None:
     ],
 )
 def test_a_map_at_any_depth_is_never_interpreted(kind: pa.DataType) -> None:
-    assert _chosen(_Table(), _Table(kind=kind)) == "usual"
-    assert _chosen(_Table(kind=kind), is_repeated=True) == "compiled"
+    text = "select id, `Value` from t"
+    assert _chosen(_Table(), _Table(kind=kind), text=text) == "usual"
+    assert _chosen(_Table(kind=kind), text=text, is_repeated=True) == "compiled"
+
+
+@pytest.mark.parametrize(
+    ("text", "session"),
+    [
+        ("select id from t", "interpreted"),
+        ("select count(distinct id) from t", "interpreted"),
+        ("select values, a_value from t", "interpreted"),
+        ("select * from t union all select * from t", "interpreted"),
+        ("select distinct * from t", "usual"),
+        ("select distinct `a`.b.* from t", "usual"),
+        ("select * from t union select * from t", "usual"),
+    ],
+)
+def test_a_map_that_no_statement_names_is_not_read(text: str, session: str) -> None:
+    """`_rescued_data` of landed tables is a map."""
+    assert _chosen(_Table(kind=_ENTRIES), text=text) == session
 
 
 @pytest.mark.parametrize(
