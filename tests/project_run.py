@@ -315,7 +315,7 @@ def _parsed(project: Path) -> bytes:
     with TemporaryDirectory() as folder:
         copy = Path(folder, "project")
         copy_project(project, copy)
-        Dbt(copy).load()
+        Dbt(copy).parse()
         return (copy / _PARTIAL_PARSE).read_bytes()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.integration.run.shop import FIRST, ORDERS, THEN, order, shop_project
 from tests.project_run import ProjectRun, reasons, strategies
 
@@ -45,7 +47,8 @@ def _project(spark: SparkSession, root: Path) -> ProjectRun:
     return run
 
 
-# 15 s.
+# 20 s; tests/integration/test_packages.py has a function in the gate.
+@pytest.mark.extended
 def test_functions_are_there_in_each_process_and_a_new_body_makes_new_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -1,0 +1,1 @@
+gross - cast(gross * rate as decimal(10,2))
