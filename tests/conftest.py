@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.skipped import keep_skips
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -79,6 +81,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (left_out if is_left_out else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    keep_skips(config, terminalreporter.stats.get("skipped", ()))
 
 
 @pytest.fixture(scope="session")

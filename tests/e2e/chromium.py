@@ -24,7 +24,7 @@ def launching() -> Iterator[Launch]:
     """Yield what starts a browser; without one the test is skipped, in CI it fails."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
-        reason = "no Chromium: apt-get install chromium"
+        reason = "Chromium is not installed (apt-get install chromium): its tests did not run"
         if is_ci():
             pytest.fail(reason)
         pytest.skip(reason)
