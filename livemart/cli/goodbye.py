@@ -52,7 +52,7 @@ class Goodbye:
         self._is_over = SignalEvent()
 
     def hears(self, watcher: Told) -> Told:
-        """Return what is told instead of the watcher, and tells it everything."""
+        """Return a proxy that records every event and passes it on to the watcher."""
         if self._thread is None:
             # Not by the handler: starting a thread takes locks.
             self._thread = threading.Thread(target=self._go_on, name="goodbye", daemon=True)

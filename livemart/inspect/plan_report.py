@@ -23,6 +23,8 @@ _QUESTIONS = {
     "columns": "the columns of {}",
     "relation": "whether {} exists",
 }
+# A macro may ask with a page of SQL.
+_SHOWN_SIGNS = 200
 # A refresh has no strategy for them.
 _OF_DBT_ALONE = ("seed", "snapshot")
 _NOTHING: Mapping[str, Sequence[str]] = {"defined_by": (), "only_in_a_build": ()}
@@ -53,6 +55,11 @@ def describe_plans(
             and (selected is None or unique_id in selected)
         ],
     }
+
+
+def _cut(text: str) -> str:
+    """Return the beginning of a statement; the report itself keeps all of it."""
+    return text if len(text) <= _SHOWN_SIGNS else f"{text[:_SHOWN_SIGNS]} ..."
 
 
 def render_plans(report: Mapping[str, Any]) -> str:
@@ -93,7 +100,7 @@ def render_plans(report: Mapping[str, Any]) -> str:
         if model["stamps"]:
             stamps = ", ".join(model["stamps"])
             lines.append(f"{'':<{width}}  stamped by the run that writes a row: {stamps}")
-        lines += [f"{'':<{width}}  asks the warehouse: {text}" for text in model["asks"]]
+        lines += [f"{'':<{width}}  asks the warehouse: {_cut(text)}" for text in model["asks"]]
         if model["lacks"]:
             lines.append(
                 f"{'':<{width}}  planned without what is not there yet: {'; '.join(model['lacks'])}"

@@ -1,4 +1,4 @@
-"""Hears what a run's watcher is told, and passes it on.
+"""Records the events of a run and passes them on to its watcher.
 
 Used by what follows a run beside its watcher: the notes of the run, and the word at its end.
 """
@@ -14,7 +14,7 @@ Heard = Callable[[str, tuple[Any, ...]], None]
 
 
 def listening(watcher: Told, heard: Heard) -> Told:
-    """Return what is told instead of the watcher: `heard` is given name and arguments first."""
+    """Return a proxy of the watcher: `heard` is given name and arguments first."""
     return cast(Told, _Listener(watcher, heard))
 
 

@@ -58,7 +58,7 @@ _STYLES = {
 def open_watcher(
     log_format: LogFormat, *, stream: TextIO | None = None
 ) -> Iterator[TerminalWatcher | LogWatcher]:
-    """Yield what is told about a run: a live table on a terminal of its own, else log events.
+    """Yield a watcher of a run: a live table on a terminal of its own, else log events.
 
     In the background of a shell the terminal is the shell's: a table would be drawn over it.
 

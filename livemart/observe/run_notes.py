@@ -75,7 +75,7 @@ class RunNotes:
         self._copy = None if url is None else _StoreCopy(url)
 
     def hears(self, watcher: Told) -> Told:
-        """Return what is told instead of the watcher, and tells it everything.
+        """Return a proxy that records every event and passes it on to the watcher.
 
         The first word of a run comes once it holds the warehouse.
         """

@@ -57,7 +57,7 @@ def attached(
         before_compile: is called with dbt's task before the first node is compiled.
         only: unique ids of the nodes that dbt works on, if not those that its arguments select: a
             selector cannot name every node.
-        others: what else stands in the place of dbt's own.
+        others: what else replaces dbt's own.
     """
     from dbt.adapters.spark import session as spark_session
     from dbt.config.project import Project

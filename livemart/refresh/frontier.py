@@ -35,7 +35,7 @@ class Rebuild:
 
     `code` is NEW_MODEL, FINGERPRINT_CHANGED, ASKS_THE_WAREHOUSE, SESSION_CHANGED, CHANGED_OUTSIDE,
     SET_ASIDE or SELECTED; `generation` is that of its next table. A table that hooks fill is taken
-    over as it lies: FILLED_BY_HOOKS.
+    over as it is: FILLED_BY_HOOKS.
     """
 
     code: str
@@ -143,7 +143,7 @@ def leave_out(
     """Return the stored ones of these models and all that wait for one, by unique id.
 
     A seed, or a table of dbt's, that nobody has edited stays as it is in any case. What failed
-    before is told as failed.
+    before is reported as failed.
     """
     starts: dict[str, Start] = {}
     causes: dict[str, str] = {}

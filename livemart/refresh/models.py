@@ -236,7 +236,7 @@ class _Refresher:
             return True
 
     def _taken_over(self, model: Model, start: Start, before: ModelState | None) -> ModelState:
-        """Return the state of a model that dbt alone writes: its table as it lies."""
+        """Return the state of a model that dbt alone writes: its table as it is."""
         warehouse = self.context.warehouse
         generation = before.generation if before is not None else 0
         return ModelState(

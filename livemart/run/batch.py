@@ -161,7 +161,7 @@ class BatchRunner:
             try:
                 outcome = self._run(self._started(batch, frontier), questions)
             except SqlChanged:
-                # What it has ended with stays as it is: all that has not been told of other SQL.
+                # What it has ended with stays as it is: all that has no other SQL.
                 continue
             self._has_refreshed = True
             return outcome

@@ -158,7 +158,7 @@ def describe_sources(project: Project) -> str:
             do = "write a YAML file below models, as those of a package are not yours to change"
             suggested = suggested_override(source, project, package)
         lines += [
-            f"  {source.source_name}.{source.name} ({place}) is read where it lies, "
+            f"  {source.source_name}.{source.name} ({place}) is read where it is, "
             f"WAREHOUSE/{source.relation.replace('.', '/')}. To let livemart land it, {do}:",
             *(f"      {line}" for line in suggested),
         ]

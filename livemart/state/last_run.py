@@ -65,7 +65,7 @@ class RunTotals:
 
 @dataclass(frozen=True, slots=True)
 class TestStanding:
-    """How a data test that does not pass stands.
+    """The standing of a data test that does not pass.
 
     `rows` that fail, None if nobody counted them; `place`: file and line, of one that holds the
     snapshot back.

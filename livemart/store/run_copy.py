@@ -1,7 +1,7 @@
 """Carries a copy of how the newest run goes, for a server that cannot see the warehouse.
 
 Used by the runner's notes and by the server. It is one row in a table of its own, so that it is
-there before anything is published; the store can be made anew without it.
+there before anything is published; the store can be made again without it.
 """
 
 from __future__ import annotations

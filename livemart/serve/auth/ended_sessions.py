@@ -1,9 +1,9 @@
 """Remembers the sessions that were signed out, until they would have ended by themselves.
 
 A session is a signed cookie, and a copy of it is as good as it is; so a sign-out has to be
-remembered here. It lies in a file beside the key of the sessions, for all servers that share it and
-for the next start. The file has at most `_MOST_OF_TOKEN` lines of a token: whoever signs out more
-often ends all sessions of the token that have begun by then.
+remembered here. It is kept in a file beside the key of the sessions, for all servers that share it
+and for the next start. The file has at most `_MOST_OF_TOKEN` lines of a token: whoever signs out
+more often ends all sessions of the token that have begun by then.
 """
 
 from __future__ import annotations

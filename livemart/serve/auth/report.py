@@ -66,7 +66,7 @@ def check_place(settings: Settings, tenants: Sequence[str] = (), *, unseen: bool
                 raise StateError(
                     "TENANT_UNKNOWN",
                     f"{place}: no served row is of {', '.join(unknown)}",
-                    hint="write the tenant as it stands in the column `tenant_column`, or add "
+                    hint="write the tenant as it is in the column `tenant_column`, or add "
                     "--unseen if its rows are still to come",
                 )
             return place

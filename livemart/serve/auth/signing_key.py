@@ -1,7 +1,7 @@
 """Keeps the key that signs sessions, apart from the store: who reads the store cannot sign in.
 
-It is the setting `session_key`, or else lies in a file that its owner alone may read. The file is
-made when the first session needs it.
+It is the setting `session_key`, or else is kept in a file that its owner alone may read. The file
+is made when the first session needs it.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class RunMeasurements(Collector):
 
 def _of_run(run: LastRun) -> Iterator[Metric]:
     failure = run.failure
-    yield _gauge("last_run_success", "0 while a failure stands, else 1.", failure is None)
+    yield _gauge("last_run_success", "0 after a failure, until a run succeeds.", failure is None)
     yield _time("last_run_begin_timestamp_seconds", "When the newest run began.", run.began_at)
     if run.ended_at is not None:
         text = "When the newest run ended; no sample while it goes on, or if it was killed."

@@ -153,7 +153,7 @@ class Hub:
         return last.checked_at if last is not None and last == published else published.checked_at
 
     def staleness_s(self, published: Published, now: datetime) -> float:
-        """Return for how many seconds a publication was not known anew to be the newest."""
+        """Return for how many seconds a publication was not confirmed to be the newest."""
         return round((now - self.checked(published)).total_seconds(), 3)
 
     def newest_known(self, now: datetime) -> dict[str, Any]:

@@ -107,6 +107,18 @@ def test_what_defines_the_session_and_what_only_a_build_does_are_told_once() -> 
     ]
 
 
+def test_a_long_question_is_cut_on_the_terminal_alone() -> None:
+    question = f"select {'x' * 300} from m.t"
+    asking = replace(
+        project(model("a")), questions={"model.m.a": (Question("rows", question, "1"),)}
+    )
+
+    report = describe_plans(asking, {"model.m.a": Plan(Signed((), (), ()))})
+
+    assert report["models"][0]["asks"] == [question]
+    assert render_plans(report).splitlines()[-1].endswith(f"{question[:200]} ...")
+
+
 def test_what_a_model_asks_and_what_stamps_its_rows_is_told() -> None:
     asking = replace(
         project(model("a")),

@@ -90,7 +90,7 @@ def test_a_project_without_a_profile_gets_one_and_a_report(shop: Path, home: Pat
     assert yaml.safe_load(file.read_text())["warehouse"]["outputs"]["local"]["method"] == "session"
     assert f"profile warehouse: wrote {file}, method session" in report
     assert "sources: 2, of which livemart lands 0" in report
-    assert "till.orders (models/_sources.yml) is read where it lies, WAREHOUSE/raw/orders" in report
+    assert "till.orders (models/_sources.yml) is read where it is, WAREHOUSE/raw/orders" in report
     assert "event_time: ordered_at   # when it happened: check" in report
     assert "keys: [order_id]" in report
     assert "sequence_by: [changed_at]   # which of two versions is newer: check" in report
