@@ -17,6 +17,9 @@ import pyarrow as pa
 
 _NAIVE = pa.timestamp("us")
 _WINDOWS = (1, 24, 168)
+_PANE_MINUTES = 5
+_ORDER_KINDS = ("current", "previous", "compared", "last_week")
+_CUSTOMER_KINDS = ("current", "compared", "last_week")
 
 _PREPARED = """
     select order_id, o.restaurant_id, customer_id, ordered_at, items, o.updated_at,
@@ -174,27 +177,39 @@ class DuckDBPeer:
 def _windows(as_of: str) -> list[str]:
     """Return the statements that compute everything that ends at `as_of`."""
 
-    def of(hours: int, back: int, column: str) -> str:
-        start = f"{as_of} - interval {hours * (back + 1)} hour"
-        return f"{column} >= {start} and {column} < {as_of} - interval {hours * back} hour"
+    def of(column: str, hours: int, back: int, end_minutes: int) -> str:
+        return (
+            f"{column} >= {as_of} - interval {hours + back} hour "
+            f"and {column} < {as_of} - interval {back * 60 + end_minutes} minute"
+        )
+
+    def kinds(column: str, hours: int) -> dict[str, str]:
+        return {
+            "current": of(column, hours, 0, 0),
+            "previous": of(column, hours, hours, 0),
+            "compared": of(column, hours, 0, _PANE_MINUTES),
+            "last_week": of(column, hours, 168, _PANE_MINUTES),
+        }
 
     orders = " union all ".join(
-        f"select restaurant_id, {hours} as window_hours, {back} as back, "
+        f"select restaurant_id, {hours} as window_hours, '{kind}' as kind, "
         "sum(order_count) as order_count, cast(sum(sales) as decimal(18, 2)) as sales "
-        f"from order_panes where {of(hours, back, 'pane')} group by 1"
+        f"from order_panes where {during} group by 1"
         for hours in _WINDOWS
-        for back in (0, 1)
+        for kind, during in kinds("pane", hours).items()
     )
     dishes = " union all ".join(
         f"select restaurant_id, dish_id, {hours} as window_hours, "
         "sum(quantity) as quantity, cast(sum(sales) as decimal(18, 2)) as sales "
-        f"from dish_panes where {of(hours, 0, 'pane')} group by 1, 2"
+        f"from dish_panes where {of('pane', hours, 0, 0)} group by 1, 2"
         for hours in _WINDOWS
     )
     customers = " union all ".join(
-        f"select restaurant_id, {hours} as window_hours, count(distinct customer_id) as customers "
-        f"from orders where counts and {of(hours, 0, 'ordered_at')} group by 1"
+        f"select restaurant_id, {hours} as window_hours, '{kind}' as kind, "
+        f"count(distinct customer_id) as customers from orders where counts and {during} group by 1"
         for hours in _WINDOWS
+        for kind, during in kinds("ordered_at", hours).items()
+        if kind in _CUSTOMER_KINDS
     )
     whole = f"date_trunc('hour', {as_of})"
     estimates = " union all ".join(
@@ -208,23 +223,33 @@ def _windows(as_of: str) -> list[str]:
         "cast((cast(200 * {0}.sales as hugeint) + {0}.order_count) // (2 * {0}.order_count) "
         "* 0.01::decimal(3, 2) as decimal(18, 2))"
     )
+    figures = []
+    for kind in _ORDER_KINDS:
+        figures += [
+            f"coalesce({kind}_order_windows.order_count, 0)::bigint",
+            f"coalesce({kind}_order_windows.sales, 0)::decimal(18, 2)",
+            average.format(f"{kind}_order_windows"),
+        ]
+        if kind in _CUSTOMER_KINDS:
+            figures.append(f"coalesce({kind}_customers_counted.customers, 0)::bigint")
     return [
         f"create or replace table order_windows as {orders}",
         f"create or replace table dish_windows as {dishes}",
         f"create or replace table customers_counted as {customers}",
         f"create or replace table customer_estimates as {estimates}",
         "create or replace table metrics as select r.restaurant_id, r.restaurant_name, "
-        "r.time_zone, r.currency_code, w.window_hours, coalesce(c.order_count, 0)::bigint, "
-        f"coalesce(c.sales, 0)::decimal(18, 2), {average.format('c')}, "
-        "coalesce(u.customers, 0)::bigint, coalesce(p.order_count, 0)::bigint, "
-        f"coalesce(p.sales, 0)::decimal(18, 2), {average.format('p')} "
+        f"r.time_zone, r.currency_code, w.window_hours, {', '.join(figures)} "
         "from restaurants as r cross join (select unnest([1, 24, 168]) as window_hours) as w "
-        "left join order_windows as c on c.restaurant_id = r.restaurant_id "
-        "and c.window_hours = w.window_hours and c.back = 0 "
-        "left join order_windows as p on p.restaurant_id = r.restaurant_id "
-        "and p.window_hours = w.window_hours and p.back = 1 "
-        "left join customers_counted as u on u.restaurant_id = r.restaurant_id "
-        "and u.window_hours = w.window_hours",
+        + " ".join(
+            f"left join {table} as {kind}_{table} on {kind}_{table}.kind = '{kind}' "
+            f"and {kind}_{table}.restaurant_id = r.restaurant_id "
+            f"and {kind}_{table}.window_hours = w.window_hours"
+            for table, compared in (
+                ("order_windows", _ORDER_KINDS),
+                ("customers_counted", _CUSTOMER_KINDS),
+            )
+            for kind in compared
+        ),
         "create or replace table top_dishes as select t.restaurant_id, t.dish_id, "
         "coalesce(d.dish_name, t.dish_id), t.window_hours, t.dish_rank, t.quantity::bigint, "
         "t.sales from (select *, row_number() over (partition by restaurant_id, window_hours "
