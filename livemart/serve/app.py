@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from livemart import __version__
 from livemart.land.lag import WatchedLags, source_lags
 from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
-from livemart.serve.auth.callers import Guard
+from livemart.serve.auth.callers import Guard, require_caller
 from livemart.serve.auth.ended_sessions import EndedSessions
 from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.auth.this_machine import serves_this_machine_alone
@@ -28,6 +28,7 @@ from livemart.serve.envelope import Envelope
 from livemart.serve.health import health_router
 from livemart.serve.http.encoded_slashes import EncodedSlashes
 from livemart.serve.http.head import Head
+from livemart.serve.http.known_parameters import refuse_unread
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.problems import install_problems
 from livemart.serve.http.schemas import Problem
@@ -123,17 +124,19 @@ def create_app(
     app.add_middleware(Envelope, measurements=measurements, larger={INGEST_PATH: MOST_INGEST_BYTES})
     # Outermost: all the others see a GET.
     app.add_middleware(Head)
+    # Who may not read anything does not learn what there is to ask.
+    checks = [Depends(require_caller), Depends(refuse_unread)]
     for router in (
         restaurants_router,
         models_router,
         restaurant_stream_router,
         model_stream_router,
         letters_router,
-        health_router,
     ):
-        app.include_router(router)
+        app.include_router(router, dependencies=checks)
+    app.include_router(health_router, dependencies=[Depends(refuse_unread)])
     if intake is not None:
-        app.include_router(ingest_router)
+        app.include_router(ingest_router, dependencies=checks)
     if page:
         from livemart.serve.page.page import page_router
 

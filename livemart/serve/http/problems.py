@@ -40,6 +40,8 @@ _KINDS: Kinds = {
     "REQUEST_TIMEOUT": (408, "The request did not come in time"),
     "REQUEST_TOO_LARGE": (413, "The request is too large"),
     "REQUEST_REFUSED": (400, "The request cannot be read"),
+    "PARAMETER_UNKNOWN": (400, "Unknown parameter"),
+    "PARAMETER_REPEATED": (400, "A parameter came several times"),
     "PARAMETER_WRONG": (422, "A parameter is wrong"),
     "MODEL_TOO_LARGE": (422, "The model is too large to be sent whole"),
     "TOO_MANY_ATTEMPTS": (429, "Too many wrong tokens"),
