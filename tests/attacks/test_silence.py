@@ -79,7 +79,10 @@ def filled(folder: Path) -> Path:
 def test_who_asks_is_answered_beside_more_silent_connections_than_there_are_descriptors(
     tmp_path: Path,
 ) -> None:
-    """With none of the limits a server answered nobody here, and wrote 2 MB of log a second."""
+    """Without the limits a server answered nobody here.
+
+    At 6,200 connections and 1,024 descriptors it wrote 123 MB of log in the one minute watched.
+    """
     with (
         serving(filled(tmp_path), program=few_files(256)) as (process, port, log),
         flood(port, 300),
