@@ -8,8 +8,8 @@ PYTEST := $(BIN)/python -m pytest
 SUITES := test-unit test-serve test-e2e test-spark
 
 .PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat $(SUITES) \
-	flights-data class-archive services golden bench-landing bench-refresh bench-histories bench-serve bench-command lint \
-	format lock clean
+	audit audit-if-there flights-data class-archive services golden bench-landing bench-refresh bench-histories bench-serve bench-command \
+	lint format lock clean
 
 help: ## Show what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ test: env $(SUITES) ## The gate: one proof of each promise (12 minutes on two co
 
 test-all: export LIVEMART_TESTS := all
 test-all: export PYTEST_ADDOPTS := --timeout=1800
-test-all: flights-data test ## Every test that is certain (an hour)
+test-all: flights-data test audit-if-there ## Every test that is certain (an hour)
 
 test-nightly: export LIVEMART_TESTS := nightly
 test-nightly: export PYTEST_ADDOPTS := --timeout=14400
@@ -48,6 +48,13 @@ test-serve: env-unit ## Serving store, API and push, and attacks on them, withou
 
 test-e2e: env-unit ## The owner's page in Chromium; pictures of every state in artifacts/e2e
 	$(PYTEST) tests/e2e -n 2 -q
+
+audit: ## Known vulnerabilities of the locked packages, from PyPI; fails if it cannot be asked
+	@$(PYTHON) scripts/audit.py
+
+# Without an answer from PyPI the tests are as certain as before: said, and no failure.
+audit-if-there:
+	@$(PYTHON) scripts/audit.py --may-be-away
 
 flights-data: env
 	@$(BIN)/python -m examples.flights.deliver --fetch-only
