@@ -14,8 +14,9 @@ def age(table: Path, days: float) -> None:
     """Give the files of a table, and what its log says of them, times of days ago."""
     past_s = time.time() - days * 86_400
     log = table / "_delta_log"
-    # They tell times as well; readers do without.
-    for path in (*log.glob("*.checkpoint*.parquet"), log / "_last_checkpoint"):
+    # They tell times as well, or are sums of entries as they were; readers do without.
+    of_entries = (*log.glob("*.checkpoint*.parquet"), *log.glob("*.crc"), *log.glob(".*.crc"))
+    for path in (*of_entries, log / "_last_checkpoint"):
         path.unlink(missing_ok=True)
     for path in log.glob("*.json"):
         actions = [json.loads(line) for line in path.read_text().splitlines()]

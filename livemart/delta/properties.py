@@ -14,5 +14,7 @@ TABLE_PROPERTIES: Mapping[str, str] = {
     "delta.enableDeletionVectors": "false",
     "delta.deletedFileRetentionDuration": "interval 7 days",
     "delta.logRetentionDuration": "interval 7 days",
+    # Upkeep removes old entries: whoever else does so does not know which versions have readers.
+    "delta.enableExpiredLogCleanup": "false",
     "delta.checkpointInterval": "10",
 }

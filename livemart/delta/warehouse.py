@@ -49,8 +49,6 @@ from livemart.delta.wider_types import commit_types
 from livemart.errors import RefreshError
 from livemart.spark_sql import quoted
 
-# Entries past the log retention go with a checkpoint, but listing them costs, so not with each.
-_CLEAN_LOG_EVERY = 100
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.
 _COARSE = timedelta(milliseconds=2)
 _CORRECTION_S = 10.0
@@ -429,8 +427,6 @@ class Warehouse:
         if version % int(TABLE_PROPERTIES["delta.checkpointInterval"]) == 0:
             with self._tables.held(relation) as (table, _):
                 table.create_checkpoint()
-                if version % _CLEAN_LOG_EVERY == 0:
-                    table.cleanup_metadata()
 
 
 def _is_tagged(table: DeltaTable, tag: Tag) -> bool:

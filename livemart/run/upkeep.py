@@ -1,9 +1,9 @@
-"""Removes the files of tables that no reader needs any more, once a day.
+"""Removes files and log entries of tables that no reader needs any more, once a day.
 
-Used by the pipeline after a micro-batch, and by the command `maintain`. Nobody waits for a file
-that goes: it is older than the retention of its table (seven days), and neither the newest snapshot
-nor the one that readers see names it. Commits of small batches replace files all day long, so that
-without it a warehouse would grow for ever.
+Used by the pipeline after a micro-batch, and by the command `maintain`. Nobody waits for what goes:
+it is older than the retention of its table (seven days), and neither the newest snapshot nor the
+one that readers see needs it. Commits of small batches replace files all day long, so that without
+it a warehouse would grow for ever.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import structlog
 
-from livemart.delta.old_files import old_files
+from livemart.delta.old_files import old_files, remove_file, remove_old_entries
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, first_lines
 from livemart.run.corrected_files import look_into_tables
@@ -71,10 +71,10 @@ def _remove(table: str, folder: Path, versions: Collection[int], *, is_trial: bo
         for path in old_files(folder, versions):
             # Another process may remove them as well.
             with suppress(FileNotFoundError):
-                size = path.stat().st_size
-                if not is_trial:
-                    path.unlink()
+                size = path.stat().st_size if is_trial else remove_file(path)
                 count, size_bytes = count + 1, size_bytes + size
+        if not is_trial:
+            remove_old_entries(folder, versions)
     except Exception as error:
         # Whatever it is: it costs no micro-batch.
         return RemovedFiles(table, count, size_bytes, first_lines(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -111,6 +112,54 @@ def test_files_of_the_snapshot_log_go_after_a_day(root: Path) -> None:
 
     assert removed.count == 2
     assert [row.snapshot_id for row in SnapshotLog(root).rows(9)] == [2, 1]
+
+
+def test_old_entries_of_the_log_go_but_not_those_of_a_version_that_readers_see(
+    root: Path,
+) -> None:
+    """deltalake 1.6 removes entries before the last checkpoint, whichever versions are read."""
+    warehouse = Warehouse(root)
+    for number in range(4, 34):
+        tag = Tag("e/mart.totals/0", number)
+        warehouse.overwrite("mart.totals", pa.table({"n": [number]}), tag)
+    _append(root, 2, version=13)
+    _append(root, 3, version=34, status="held")
+    log = root / "mart" / "totals" / "_delta_log"
+    for name in ("00000000000000000007.crc", ".00000000000000000007.json.crc"):
+        (log / name).write_text("")
+    past_s = (datetime.now(UTC) - timedelta(days=8)).timestamp()
+    for path in log.iterdir():
+        os.utime(path, (past_s, past_s))
+
+    assert not any(it.error for it in remove_old_files(root, is_trial=True))
+    assert _oldest_entry(log) == 0
+    assert not any(it.error for it in remove_old_files(root))
+
+    # From the checkpoint before it on.
+    assert _oldest_entry(log) == 10
+    assert list(log.glob("*.crc")) == []
+    assert Warehouse(root).read("mart.totals", 13).to_pylist() == [{"n": 12}]
+
+    _append(root, 4, version=34)
+    assert not any(it.error for it in remove_old_files(root))
+
+    assert _oldest_entry(log) == 30
+    assert Warehouse(root).read("mart.totals").to_pylist() == [{"n": 33}]
+
+
+def _oldest_entry(log: Path) -> int:
+    return min(int(path.stem) for path in log.glob("*.json"))
+
+
+def test_the_checksum_that_spark_writes_goes_with_its_file(root: Path) -> None:
+    _age(root)
+    for path in parquet_files(root / "mart"):
+        path.with_name(f".{path.name}.crc").write_text("")
+
+    assert not any(it.error for it in remove_old_files(root))
+
+    (left,) = parquet_files(root / "mart")
+    assert [path.name for path in (root / "mart").rglob("*.crc")] == [f".{left.name}.crc"]
 
 
 def test_it_is_done_once_a_day(root: Path) -> None:
