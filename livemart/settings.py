@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
 )
 
 from livemart.errors import ConfigError, ConfigErrors, nearest
@@ -119,7 +120,7 @@ _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
 _UNREAD_IN_URLS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\\x00-\x1f\x7f\ud800-\udfff]")
 
 Interval = Annotated[timedelta, BeforeValidator(_read_interval)]
-Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_words)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_read_words)]
 
 
 _WORDS = ("select", "exclude")
@@ -168,10 +169,10 @@ def selection_empty(selection: Selection, why: str) -> ConfigError:
     )
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings of one run; paths are absolute, times UTC."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     project_dir: Path = Path(".")
     profiles_dir: Path | None = None
@@ -180,7 +181,7 @@ class Settings(BaseSettings):
     landing: Path = Path("landing")
     jars: Path | None = None
     target: str | None = None
-    vars: Annotated[dict[str, Any], NoDecode, BeforeValidator(_read_mapping)] = Field(
+    vars: Annotated[dict[str, Any], BeforeValidator(_read_mapping)] = Field(
         default_factory=dict
     )
     select: Words = ()
@@ -230,18 +231,6 @@ class Settings(BaseSettings):
         if self.store == "none" or missing_modules("serve"):
             return None
         return self.store or f"sqlite:///{self.warehouse / '_livemart' / 'serving.db'}"
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read nothing but what `load_settings` hands over, in its order."""
-        return (init_settings,)
 
 
 # Read by other parts of the program, never settings of a run.
