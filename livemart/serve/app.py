@@ -21,6 +21,7 @@ from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.callers import Guard, require_caller
 from livemart.serve.auth.ended_sessions import EndedSessions
+from livemart.serve.auth.seal import Seal
 from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.auth.this_machine import serves_this_machine_alone
 from livemart.serve.auth.tokens import TokenStore
@@ -117,7 +118,8 @@ def create_app(
     lags = WatchedLags(lambda: source_lags(settings.warehouse, settings.landing))
     desk = LetterDesk(settings.warehouse)
     runs = RunWatch(settings.warehouse, reader)
-    parts = (settings, reader, guard, hub, readings, answers, measurements, lags, desk, runs)
+    seal = Seal(guard.key)
+    parts = (settings, reader, guard, hub, readings, answers, measurements, lags, desk, runs, seal)
     app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
     install_problems(app, lambda: hub.newest_known(now()))
     app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)

@@ -7,9 +7,13 @@ another store, so a position has a mark beside its id.
 from __future__ import annotations
 
 import hashlib
+import struct
 from dataclasses import dataclass
 
 from livemart.store.served import Published
+
+# As long for every position: its length tells nothing.
+_BYTES = struct.Struct(">4sQQi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +28,16 @@ class Position:
     within: int = 0
     position: int = -1
 
-    @property
-    def event_id(self) -> str:
-        """The id of the event that ends the snapshot."""
-        return f"{self.mark}-{self.snapshot_id}"
+    def to_bytes(self) -> bytes:
+        """Return 24 bytes that say the same; the mark must be known."""
+        mark = bytes.fromhex(self.mark or "")
+        return _BYTES.pack(mark, self.snapshot_id, self.within, self.position)
+
+    @classmethod
+    def from_bytes(cls, packed: bytes) -> Position:
+        """Return the position that `to_bytes` packed."""
+        mark, snapshot_id, within, position = _BYTES.unpack(packed)
+        return cls(snapshot_id, mark.hex(), within, position)
 
 
 def mark_of(*parts: str) -> str:

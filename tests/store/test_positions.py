@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from livemart.serve.live.streams import read_position
+import pytest
+
 from livemart.store.positions import Position, mark_of, state_id
 from livemart.store.served import Published
-from tests.serve.http.requests import request_of
 from tests.store.stores import NOON
 
 
@@ -33,7 +33,14 @@ def test_a_snapshot_that_is_published_again_is_another_state() -> None:
     assert state_id(replace(published, checked_at=NOON + timedelta(days=1))) == state_id(published)
 
 
-def test_the_id_of_an_event_is_read_back_as_the_position_that_it_was() -> None:
-    position = Position(7, mark_of("epoch", "served_a"))
-
-    assert read_position(request_of(), position.event_id) == position
+@pytest.mark.parametrize(
+    "position",
+    [
+        Position(7, mark_of("epoch", "served_a")),
+        Position(7, mark_of("epoch", "served_a"), 8, 0),
+        Position(2**63 - 1, "00000000", 2**63 - 1, 2**31 - 1),
+    ],
+)
+def test_a_position_is_read_back_from_bytes_that_are_as_long_for_each(position: Position) -> None:
+    assert Position.from_bytes(position.to_bytes()) == position
+    assert len(position.to_bytes()) == 24

@@ -1,7 +1,7 @@
-"""Keeps the key that signs sessions, apart from the store: who reads the store cannot sign in.
+"""Keeps the key that signs sessions and seals ids: who reads the store does not have it.
 
 It is the setting `session_key`, or else is kept in a file that its owner alone may read. The file
-is made when the first session needs it.
+is made when the first session or id needs it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SigningKey:
                 "session_key_not_kept",
                 path=str(self._path),
                 error=error.strerror,
-                next="sessions end with this server; set LIVEMART_SESSION_KEY to keep them",
+                next="sessions and ids of changes end with this server; set LIVEMART_SESSION_KEY",
             )
             return fresh
 
@@ -76,7 +76,7 @@ def _read(path: Path) -> str | None:
         "session_key_replaced",
         path=str(path),
         reason="others could read it" if not is_private else "it is too short",
-        next="nothing; everybody signs in again",
+        next="nothing; everybody signs in again, and change streams begin with after=0",
     )
     path.unlink()
     return None

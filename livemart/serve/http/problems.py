@@ -40,6 +40,7 @@ _KINDS: Kinds = {
     "REQUEST_TIMEOUT": (408, "The request did not come in time"),
     "REQUEST_TOO_LARGE": (413, "The request is too large"),
     "REQUEST_REFUSED": (400, "The request cannot be read"),
+    "POSITION_REFUSED": (400, "This is no position in this stream"),
     "PARAMETER_UNKNOWN": (400, "Unknown parameter"),
     "PARAMETER_REPEATED": (400, "A parameter came several times"),
     "PARAMETER_WRONG": (422, "A parameter is wrong"),

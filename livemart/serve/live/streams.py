@@ -7,7 +7,6 @@ or with the server; while the store is away it waits.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from datetime import datetime
@@ -22,7 +21,6 @@ from livemart.serve.http.forms import EVENTS
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.hub import Hub, Topic
-from livemart.store.positions import Position
 from livemart.store.served import Published
 
 RETRY_MS = 3_000
@@ -33,11 +31,8 @@ MOST_STREAMS = 5_000
 # One that leaks connections must not shut out all others. Who may read everything serves many.
 MOST_OF_TOKEN = 200
 _RETRY_S = 1.0
-SNAPSHOT_PATTERN = r"(?:([0-9a-f]{8})-)?([0-9]{1,18})"
-POSITION_PATTERN = SNAPSHOT_PATTERN + r"(?:\.([0-9]{1,18})\.([0-9]{1,18}))?"
 STREAM_CONTENT: dict[str, Any] = {EVENTS: {"schema": {"type": "string"}}}
 
-_POSITION = re.compile(POSITION_PATTERN)
 _Result = TypeVar("_Result")
 
 
@@ -104,22 +99,9 @@ async def retry_while_away(hub: Hub, load: Callable[[], Awaitable[_Result]]) -> 
     return None
 
 
-def read_position(request: Request, after: str | None) -> Position | None:
-    """Return where the client is; of a reconnect, the header counts.
-
-    Raises:
-        ProblemError: PARAMETER_WRONG.
-    """
-    text = request.headers.get("last-event-id") or after
-    if text is None:
-        return None
-    form = _POSITION.fullmatch(text)
-    if form is None:
-        raise ProblemError(
-            "PARAMETER_WRONG", f"Last-Event-ID: send back the id of an event; found {text[:40]!r}"
-        )
-    # Without a mark it is of no history that is known, and so begins anew.
-    return Position(int(form[2]), form[1] or "", int(form[3] or 0), int(form[4] or -1))
+def last_id(request: Request, after: str | None) -> str | None:
+    """Return the id of the last event that the client has; of a reconnect, the header counts."""
+    return request.headers.get("last-event-id") or after
 
 
 def require_room(request: Request, caller: Caller) -> None:

@@ -6,14 +6,16 @@ Used by the stream of a model. Streams share a page if their callers may see the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.requests import Request
 
 from livemart.serve.auth.callers import Caller
+from livemart.serve.auth.seal import Seal
 from livemart.serve.http.parts import part_of
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.snapshot_json import event, snapshot_head, to_json
+from livemart.serve.models.event_ids import EventIds
 from livemart.serve.models.pull import json_row
 from livemart.store.positions import Position
 from livemart.store.reader import StoreReader
@@ -33,9 +35,10 @@ class Page:
     """What comes behind the snapshot of the position `before`, for one kind of caller.
 
     It leads up to `upto`, a snapshot of `epoch`. Of a reset, `slices` are all rows there, unless
-    they are too many; else they are the events of `changes`.
+    they are too many; else they are the events of `changes`, with `ids`.
     """
 
+    ids: EventIds
     before: Position
     upto: Position
     epoch: str
@@ -51,25 +54,31 @@ class Page:
             return
         has = (position.within, position.position)
         rest = [change for change in self.changes if (change.snapshot_id, change.position) > has]
-        yield from _slices(self.before, rest)
+        yield from _slices(self.ids, self.before, rest)
+
+
+def ids_of(request: Request, caller: Caller, name: str) -> EventIds:
+    """Return the ids of the changes of a model to this caller."""
+    return EventIds(part_of(request, Seal), name, caller.tenants)
 
 
 async def read_page(request: Request, caller: Caller, name: str, position: Position) -> Page | None:
     """Return what comes after a snapshot; None if the model is not served any more."""
     reader, readings = part_of(request, StoreReader), part_of(request, Readings)
     after, mark, tenants = position.snapshot_id, position.mark, caller.tenants
+    ids = ids_of(request, caller, name)
 
     def read() -> Page | None:
         try:
             stored = reader.changes(name, after, tenants, _PAGE, mark)
             if stored.kind == "reset":
                 with reader.snapshot() as view:
-                    return _whole(view, name, Position(after, mark), tenants)
+                    return _whole(view, ids, Position(after, mark))
         except KeyError:
             return None
         before, upto = Position(after, stored.mark_before), Position(stored.upto, stored.mark)
-        slices = tuple(_slices(before, stored.changes))
-        return Page(before, upto, stored.epoch, False, stored.changes, slices)
+        slices = tuple(_slices(ids, before, stored.changes))
+        return Page(ids, before, upto, stored.epoch, False, stored.changes, slices)
 
     async def load() -> Page | None:
         return await readings.run(read)
@@ -77,12 +86,13 @@ async def read_page(request: Request, caller: Caller, name: str, position: Posit
     return await readings.share(("changes", name, after, mark, tenants), load)
 
 
-def _whole(view: SnapshotView, name: str, before: Position, tenants: frozenset[str] | None) -> Page:
-    rows = view.rows(name, tenants=tenants, limit=MOST_RESET + 1)
+def _whole(view: SnapshotView, ids: EventIds, before: Position) -> Page:
+    name = ids.model
+    rows = view.rows(name, tenants=ids.tenants, limit=MOST_RESET + 1)
     epoch, snapshot_id = view.published.epoch, view.published.snapshot_id
     upto = Position(snapshot_id, view.mark(name))
     if len(rows) > MOST_RESET:
-        return Page(before, upto, epoch, True, (), (), is_too_large=True)
+        return Page(ids, before, upto, epoch, True, (), (), is_too_large=True)
     model = view.models()[name]
     head = {**snapshot_head(view.published), "row_count": len(rows)}
     slices = [event("reset", to_json(head), None)]
@@ -92,15 +102,15 @@ def _whole(view: SnapshotView, name: str, before: Position, tenants: frozenset[s
             for row in rows[start : start + _SLICE]
         )
         slices.append(b"".join(event("change", to_json(body), None) for body in bodies))
-    return Page(before, upto, epoch, True, (), slices)
+    return Page(ids, before, upto, epoch, True, (), slices)
 
 
-def _slices(before: Position, changes: Sequence[Change]) -> Iterator[bytes]:
+def _slices(ids: EventIds, before: Position, changes: Sequence[Change]) -> Iterator[bytes]:
     for start in range(0, len(changes), _SLICE):
-        yield b"".join(_encode(before, change) for change in changes[start : start + _SLICE])
+        yield b"".join(_encode(ids, before, change) for change in changes[start : start + _SLICE])
 
 
-def _encode(before: Position, change: Change) -> bytes:
+def _encode(ids: EventIds, before: Position, change: Change) -> bytes:
     body = {"snapshot_id": change.snapshot_id, "op": change.op, "row": change.row}
-    place = f"{before.event_id}.{change.snapshot_id}.{change.position}"
-    return event("change", to_json(body), place)
+    place = replace(before, within=change.snapshot_id, position=change.position)
+    return event("change", to_json(body), ids.write(place))

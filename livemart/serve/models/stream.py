@@ -22,15 +22,14 @@ from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.snapshot_json import event, snapshot_head, to_json
 from livemart.serve.live.streams import (
-    POSITION_PATTERN,
     STREAM_CONTENT,
+    last_id,
     new_snapshots,
-    read_position,
     require_room,
     retry_while_away,
     stream_response,
 )
-from livemart.serve.models.changes import MOST_RESET, Page, read_page
+from livemart.serve.models.changes import MOST_RESET, Page, ids_of, read_page
 from livemart.serve.models.pull import ModelName, find_model
 from livemart.store.positions import Position
 
@@ -51,7 +50,7 @@ async def model_stream(
     after: Annotated[
         str | None,
         Query(
-            pattern=f"^{POSITION_PATTERN}$",
+            max_length=200,
             description="The id of the last event that you have; 0 for all rows; else from now on.",
         ),
     ] = None,
@@ -64,18 +63,19 @@ async def model_stream(
     """
     choose_form(request, [EVENTS])
     require_room(request, caller)
-    position = read_position(request, after)
     _, published = await find_model(request, caller, name)
+    ids, text = ids_of(request, caller, name), last_id(request, after)
+    position = None if text is None else ids.read(text)
     if position is None:
         start = Position(published.snapshot_id, None)
         return stream_response(request, caller, _tell_changes(request, caller, name, start, None))
-    marked = None if position.within else position.event_id
+    marked = None if position.within else position
     first = await read_page(request, caller, name, position)
     if first is not None and first.is_too_large:
         raise ProblemError(
             "MODEL_TOO_LARGE",
             f"more than {MOST_RESET} rows are yours: pull them by key or time, then follow with "
-            f"after={first.upto.event_id}",
+            f"after={ids.write(first.upto)}",
         )
     changes = _tell_changes(request, caller, name, position, marked, first)
     return stream_response(request, caller, changes)
@@ -86,7 +86,7 @@ async def _tell_changes(
     caller: Caller,
     name: str,
     position: Position,
-    marked: str | None,
+    marked: Position | None,
     first: Page | None = None,
 ) -> AsyncGenerator[bytes]:
     """Yield the changes behind `position`, then a mark for each snapshot but `marked`.
@@ -118,6 +118,7 @@ async def _tell_changes(
             published.epoch,
             published.snapshot_id,
         )
-        if is_there and position.event_id != marked:
-            marked = position.event_id
-            yield event("snapshot", to_json(snapshot_head(published)), marked)
+        if is_there and position != marked:
+            marked = position
+            event_id = ids_of(request, caller, name).write(position)
+            yield event("snapshot", to_json(snapshot_head(published)), event_id)

@@ -6,6 +6,7 @@ snapshot loses nothing: each event says everything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Annotated
@@ -18,14 +19,14 @@ from livemart.serve.auth.callers import Caller, CallerOf, Guard, is_still_allowe
 from livemart.serve.http.forms import EVENTS, choose_form
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.parts import part_of
+from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.live.hub import Hub, Topic
 from livemart.serve.live.snapshot_json import event, snapshot_head, to_json, with_times
 from livemart.serve.live.streams import (
-    SNAPSHOT_PATTERN,
     STREAM_CONTENT,
+    last_id,
     new_snapshots,
-    read_position,
     require_room,
     retry_while_away,
     stream_response,
@@ -37,6 +38,7 @@ from livemart.store.positions import state_id
 from livemart.store.served import Published
 
 _PATH = "/v1/restaurants/{restaurant_id}/stream"
+_STATE_ID = r"(?:[0-9a-f]{8}-)?[0-9]{1,18}"
 
 restaurant_stream_router = APIRouter(tags=["streams"])
 
@@ -54,7 +56,7 @@ async def restaurant_stream(
     after: Annotated[
         str | None,
         Query(
-            pattern=f"^{SNAPSHOT_PATTERN}$",
+            pattern=f"^{_STATE_ID}$",
             description="The id of the event that you have; any other state comes at once.",
         ),
     ] = None,
@@ -67,11 +69,14 @@ async def restaurant_stream(
     """
     choose_form(request, [EVENTS])
     require_room(request, caller)
-    position = read_position(request, after)
+    has = last_id(request, after)
+    if has is not None and not re.fullmatch(_STATE_ID, has):
+        raise ProblemError(
+            "PARAMETER_WRONG", f"Last-Event-ID: send back the id of an event; found {has[:40]!r}"
+        )
     # A window that is not there is told before the stream begins.
     restaurant = await find_restaurant(request, caller, restaurant_id, "state")
     restaurant.facts.of_window(WINDOWS[window])
-    has = None if position is None else position.event_id
     topic = (restaurant_id, WINDOWS[window])
     return stream_response(request, caller, _tell_state(request, caller, topic, has), topic)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -131,7 +131,10 @@ def ask(
             if stream.status == 200:
                 async with asyncio.timeout(PATIENCE_S):
                     async for event in stream.events():
-                        told += repr(event).encode()
+                        # A sealed id is random letters, others for tokens of other tenants.
+                        is_sealed = len(event.event_id or "") == 54
+                        shown = replace(event, event_id="sealed") if is_sealed else event
+                        told += repr(shown).encode()
                         if event.kind == "snapshot":
                             break
             found = {name: value for name, value in stream.headers.items() if name != "date"}

@@ -67,7 +67,7 @@ def fill(one: Site) -> None:
             "PARAMETER_WRONG",
         ),
         ("/v1/models/restaurant_sales_trend?time_column=x&from=2026-03-02", 422, "PARAMETER_WRONG"),
-        ("/v1/models/restaurant_top_dishes/stream?after=1.2", 422, "PARAMETER_WRONG"),
+        ("/v1/models/restaurant_top_dishes/stream?after=1.2", 400, "POSITION_REFUSED"),
     ],
 )
 def test_a_wrong_request_is_a_problem(tmp_path: Path, path: str, status: int, code: str) -> None:

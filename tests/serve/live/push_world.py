@@ -100,8 +100,7 @@ def apply(rows: dict[tuple[Any, ...], dict[str, Any]], event: Event) -> None:
 
 def number_of(event: Event | None) -> int:
     """Return the snapshot of an event's id; 0 if it has none."""
-    event_id = event.event_id if event else None
-    return int((event_id or "0").rpartition("-")[2])
+    return event.data["snapshot_id"] if event is not None and event.event_id else 0
 
 
 async def until_mark(stream: Stream, snapshot_id: int) -> list[Event]:

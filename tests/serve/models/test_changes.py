@@ -16,6 +16,8 @@ import pytest
 from starlette.requests import Request
 
 from livemart.serve.auth.callers import Caller
+from livemart.serve.auth.seal import Seal
+from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.readings import Readings
 from livemart.serve.models import changes
@@ -67,7 +69,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     url = f"sqlite:///{tmp_path}/serving.db"
     with closing(StoreReader.open(url)) as reader:
         readings = Readings(reader, cast(Hub, SimpleNamespace(away=None)))
-        parts = {StoreReader: reader, Readings: readings}
+        parts = {StoreReader: reader, Readings: readings, Seal: Seal(SigningKey("k" * 32))}
         app = SimpleNamespace(state=SimpleNamespace(parts=parts))
         opened = Desk(url, cast(Request, SimpleNamespace(app=app)))
 
@@ -133,9 +135,8 @@ def test_an_event_has_the_id_to_go_on_behind_it(desk: Desk) -> None:
     whole = events(page.behind(page.before))
 
     for index, change in enumerate(page.changes):
-        mark = page.before.mark
-        assert whole[index][0] == f"{mark}-1.{change.snapshot_id}.{change.position}"
-        inside = Position(1, mark, change.snapshot_id, change.position)
+        inside = page.ids.read(whole[index][0] or "")
+        assert inside == Position(1, page.before.mark, change.snapshot_id, change.position)
         assert events(page.behind(inside)) == whole[index + 1 :]
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from livemart.serve.auth.seal import Seal
+from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.models import changes
-from tests.serve.apps import bearer
+from livemart.serve.models.event_ids import EventIds
+from livemart.store.positions import Position
+from tests.serve.apps import bearer, make_settings, server
 from tests.serve.live.events import Event, open_stream
 from tests.serve.live.push_world import DISHES, KEY, World, apply, number_of, until_mark
 from tests.store.stores import NOON, fill_store, make_orders, reference_tables
@@ -45,6 +52,11 @@ def test_without_a_position_changes_are_told_from_now_on(world: World) -> None:
     assert (mark.kind, number_of(mark)) == ("snapshot", 1)
     assert {event.data["row"]["restaurant_id"] for event in events[:-1]} == {"r2"}
     assert events[-1].data["as_of"] == "2026-03-02T12:00:02Z"
+
+
+def ids(folder: Path) -> EventIds:
+    """Return the ids that the server over the warehouse in `folder` gives to an admin."""
+    return EventIds(Seal(SigningKey.of(make_settings(folder))), "restaurant_top_dishes", None)
 
 
 async def first_id(world: World) -> str:
@@ -94,11 +106,15 @@ def test_who_has_all_gets_nothing_twice(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "position", ["1", "0000abcd-1", "0000abcd-0.1.3", "99", "99.100.3", "0000abcd-99.100.3"]
+    "position", [Position(1, "0000abcd"), Position(0, "0000abcd", 1, 3), Position(99, "0000abcd")]
 )
-def test_a_position_that_is_not_kept_begins_anew(world: World, position: str) -> None:
+def test_a_position_that_is_not_kept_begins_anew(
+    tmp_path: Path, world: World, position: Position
+) -> None:
+    event_id = ids(tmp_path).write(position)
+
     async def watch() -> list[Event]:
-        async with open_stream(world.address, DISHES, {"Last-Event-ID": position}) as stream:
+        async with open_stream(world.address, DISHES, {"Last-Event-ID": event_id}) as stream:
             return await until_mark(stream, 1)
 
     first, *rows, mark = asyncio.run(watch())
@@ -107,6 +123,46 @@ def test_a_position_that_is_not_kept_begins_anew(world: World, position: str) ->
     assert first.data["row_count"] == len(rows) == len(world.rows("restaurant_top_dishes"))
     assert {(event.event_id, event.data["op"]) for event in rows} == {(None, "insert")}
     assert number_of(mark) == 1
+
+
+@pytest.mark.parametrize("scope", ["forged", "another model's", "another tenant's"])
+def test_an_id_that_was_not_sent_for_this_stream_is_refused(
+    tmp_path: Path, world: World, scope: str
+) -> None:
+    found = asyncio.run(first_id(world))
+    position = ids(tmp_path).read(found)
+    text = {
+        "forged": found[:20] + ("A" if found[20] != "A" else "B") + found[21:],
+        "another model's": replace(ids(tmp_path), model="order_arrivals").write(position),
+        "another tenant's": replace(ids(tmp_path), tenants=frozenset({"r1"})).write(position),
+    }[scope]
+
+    async def ask(path: str, headers: dict[str, str]) -> tuple[int, bytes]:
+        async with open_stream(world.address, path, headers) as stream:
+            return stream.status, stream.body
+
+    for path, headers in ((DISHES, {"Last-Event-ID": text}), (f"{DISHES}?after={text}", {})):
+        status, body = asyncio.run(ask(path, headers))
+        assert (status, json.loads(body)["code"]) == (400, "POSITION_REFUSED")
+
+
+def test_a_stream_goes_on_behind_an_event_of_a_server_that_has_ended(tmp_path: Path) -> None:
+    with server(tmp_path) as address:
+        world = World(tmp_path, address)
+        world.publish()
+        has = asyncio.run(first_id(world))
+    world.publish("r2")
+
+    async def watch() -> list[Event]:
+        async with open_stream(again.address, f"{DISHES}?after={has}") as stream:
+            return await until_mark(stream, 2)
+
+    with server(tmp_path) as address:
+        again = World(tmp_path, address)
+        events = asyncio.run(watch())
+
+    assert [event.kind for event in events] == ["change"] * (len(events) - 1) + ["snapshot"]
+    assert {event.data["row"]["restaurant_id"] for event in events[:-1]} == {"r2"}
 
 
 def test_a_model_that_is_too_large_is_not_sent_whole_but_followed(
