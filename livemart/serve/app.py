@@ -19,7 +19,7 @@ from livemart import __version__
 from livemart.land.lag import WatchedLags, source_lags
 from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
-from livemart.serve.auth.callers import Guard, require_caller
+from livemart.serve.auth.callers import Guard, cookie_name, require_caller
 from livemart.serve.auth.ended_sessions import EndedSessions
 from livemart.serve.auth.seal import Seal
 from livemart.serve.auth.signing_key import SigningKey
@@ -158,7 +158,12 @@ def _describe(app: FastAPI) -> dict[str, Any]:
         shapes["State"].pop("$defs", None)
         parts["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer"},
-            "session": {"type": "apiKey", "in": "cookie", "name": "livemart_session"},
+            "session": {
+                "type": "apiKey",
+                "in": "cookie",
+                "name": cookie_name(is_secure=False),
+                "description": f"`{cookie_name(is_secure=True)}` away from the server's machine.",
+            },
         }
         for path, operations in document["paths"].items():
             for operation in operations.values():

@@ -93,13 +93,20 @@ def body_of(*sizes: int) -> list[Message]:
 def test_an_answer_may_say_how_long_it_is_kept_and_nothing_of_what_protects_it(
     parts: object,
 ) -> None:
-    headers = {"Cache-Control": "max-age=60", "Content-Security-Policy": "default-src *"}
+    headers = {
+        "Cache-Control": "max-age=60",
+        "Content-Security-Policy": "default-src *",
+        "Referrer-Policy": "unsafe-url",
+    }
 
     start, _ = answer_of(parts, Response("", headers=headers))
 
     shown = Headers(raw=start["headers"])
     assert shown["cache-control"] == "max-age=60"
-    assert shown["content-security-policy"].startswith("default-src 'none'")
+    policy = shown["content-security-policy"].split("; ")
+    assert {"default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"} <= set(policy)
+    assert "unsafe" not in shown["content-security-policy"]
+    assert shown["referrer-policy"] == "same-origin"
     assert shown["x-content-type-options"] == "nosniff"
     assert shown["vary"] == "Authorization, Cookie, Accept"
     assert len(shown.getlist("content-security-policy")) == 1

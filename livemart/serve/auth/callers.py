@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 
 import structlog
 from fastapi import Depends
-from itsdangerous import BadSignature, TimestampSigner
+from itsdangerous import BadSignature
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.ended_sessions import EndedSessions, SessionId
-from livemart.serve.auth.signing_key import SigningKey
+from livemart.serve.auth.signing_key import SessionSigner, SigningKey
 from livemart.serve.auth.this_machine import is_from_this_machine, is_loopback_host
 from livemart.serve.auth.tokens import Token
 from livemart.serve.http.parts import part_of
@@ -30,12 +30,14 @@ from livemart.serve.http.problems import ProblemError
 from livemart.settings import Settings
 
 _COOKIE = "livemart_session"
-_SALT = "livemart.session"
 # A session is renewed once a quarter of it has passed: rarely, so that no answer that was under way
 # at a sign-out brings it back.
 _FRESH = 4
 # However often it is renewed, a session ends so long after the sign-in.
 _LONGEST = timedelta(days=7)
+# Clocks of servers that share a key may differ by so much. A session that was signed later is of a
+# clock that was ahead and was set back: it would last as long as that was ahead.
+_AHEAD = timedelta(minutes=5)
 _RENEWED = "renewed_session"
 
 
@@ -101,7 +103,7 @@ class Session:
     def keep(self, response: Response) -> None:
         """Set the cookie: no script reads it, no other site sends it along with a form."""
         response.set_cookie(
-            _COOKIE,
+            cookie_name(self.is_secure),
             self.value,
             max_age=int(self.lasts.total_seconds()),
             path="/",
@@ -109,6 +111,15 @@ class Session:
             httponly=True,
             samesite="lax",
         )
+
+
+def cookie_name(is_secure: bool) -> str:
+    """Return the name of the session's cookie.
+
+    Of a name that begins with `__Host-` a browser takes a cookie from no other host and from no
+    plain http: a neighbouring site can put none of its own in its place.
+    """
+    return f"__Host-{_COOKIE}" if is_secure else _COOKIE
 
 
 def sign_in(request: Request, token: str) -> Session:
@@ -142,12 +153,13 @@ def sign_out(request: Request, response: Response) -> None:
     """
     check_origin(request)
     guard = part_of(request, Guard)
-    if (signed := _signed(request, request.cookies.get(_COOKIE, ""))) is not None:
+    is_secure = _is_secure(request)
+    name = cookie_name(is_secure)
+    if (signed := _signed(request, request.cookies.get(name, ""))) is not None:
         session, _ = signed
         ends_at = session.began + int(_longest(request).total_seconds())
         guard.ended.add(session, int(guard.now().timestamp()), ends_at)
-    is_secure = _is_secure(request)
-    response.delete_cookie(_COOKIE, path="/", secure=is_secure, httponly=True, samesite="lax")
+    response.delete_cookie(name, path="/", secure=is_secure, httponly=True, samesite="lax")
 
 
 def current_caller(request: Request) -> Caller:
@@ -170,7 +182,7 @@ def current_caller(request: Request) -> Caller:
         if kind.lower() != "bearer":
             raise _refuse(request, "not a bearer token")
         return _caller_of(_verify(request, text.strip()), None)
-    if (cookie := request.cookies.get(_COOKIE)) is not None:
+    if (cookie := request.cookies.get(cookie_name(_is_secure(request)))) is not None:
         return _caller_of_session(request, cookie)
     raise ProblemError("TOKEN_MISSING", "send `Authorization: Bearer <token>`, or sign in")
 
@@ -271,7 +283,8 @@ def _caller_of_session(request: Request, cookie: str) -> Caller:
     session, signed_at = signed
     ends_at = min(signed_at + lasts, _last_end(request, session))
     token, now = guard.book.by_id(session.token_id), guard.now()
-    if token is None or not token.is_valid(now) or now >= ends_at or guard.ended.has(session):
+    is_over = now >= ends_at or signed_at > now + _AHEAD or guard.ended.has(session)
+    if token is None or not token.is_valid(now) or is_over:
         raise _refuse(request, "session is over")
     if signed_at + lasts - now < lasts - lasts / _FRESH:
         setattr(request.state, _RENEWED, _session_of(request, token, session))
@@ -280,7 +293,7 @@ def _caller_of_session(request: Request, cookie: str) -> Caller:
 
 def _signed(request: Request, cookie: str) -> tuple[SessionId, datetime] | None:
     """Return the session of a cookie, and when that was signed; None if it is none of ours."""
-    signer = TimestampSigner(part_of(request, Guard).key.text, salt=_SALT)
+    signer = SessionSigner(part_of(request, Guard).key.text)
     try:
         value, signed_at = signer.unsign(cookie, return_timestamp=True)
     except BadSignature:
@@ -298,7 +311,7 @@ def _session_of(request: Request, token: Token, renewed: SessionId | None = None
     lasts = min(lasts, _last_end(request, session) - now)
     if token.expires_at is not None:
         lasts = min(lasts, token.expires_at - now)
-    signer = TimestampSigner(guard.key.text, salt=_SALT)
+    signer = SessionSigner(guard.key.text)
     return Session(signer.sign(str(session)).decode(), lasts, _is_secure(request))
 
 

@@ -1,9 +1,10 @@
-"""Remembers the sessions that were signed out, until they would have ended by themselves.
+"""Remembers the sessions that were signed out.
 
 A session is a signed cookie, and a copy of it is as good as it is; so a sign-out has to be
 remembered here. It is kept in a file beside the key of the sessions, for all servers that share it
-and for the next start. The file has at most `_MOST_OF_TOKEN` lines of a token: whoever signs out
-more often ends all sessions of the token that have begun by then.
+and for the next start. The file has at most `_MOST_OF_TOKEN` lines of a token. Beyond that, and of
+sessions that would have ended by themselves, one line is left: all of the token that began no later
+are over. Nothing is forgotten, as the clock that says so may be set back.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class EndedSessions:
             return is_of_all or (session.token_id, session.name) in self._ended
 
     def add(self, session: SessionId, now: int, kept_until: int) -> None:
-        """End a session; what was to be kept until before `now` is forgotten. Unix seconds."""
+        """End a session, which would end by itself at `kept_until`. Unix seconds."""
         with self._lock:
             try:
                 with self._locked():
@@ -90,13 +91,15 @@ class EndedSessions:
                 )
 
     def _end(self, session: SessionId, now: int, kept_until: int) -> None:
-        lines = {key: line for key, line in self._ended.items() if line[1] >= now}
+        lines = dict(self._ended)
         lines[session.token_id, session.name] = (session.began, kept_until)
         of_token = [key for key in lines if key[0] == session.token_id]
-        if len(of_token) > _MOST_OF_TOKEN:
-            for key in of_token:
-                del lines[key]
-            lines[session.token_id, _ALL] = (now, now + (kept_until - session.began))
+        many = of_token if len(of_token) > _MOST_OF_TOKEN else []
+        over = [key for key, (_, until) in lines.items() if until < now]
+        for token_id, name in {*many, *over}:
+            if name != _ALL:
+                line, whole = lines.pop((token_id, name)), (token_id, _ALL)
+                lines[whole] = max(line, lines.get(whole, line))
         self._ended = lines
 
     def _read(self) -> None:

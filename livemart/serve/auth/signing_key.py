@@ -6,6 +6,7 @@ is made when the first session or id needs it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import stat
@@ -13,11 +14,22 @@ from pathlib import Path
 from threading import Lock
 
 import structlog
+from itsdangerous import TimestampSigner
 
 from livemart.settings import Settings
 from livemart.state.places import StateFolder
 
 _OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class SessionSigner(TimestampSigner):
+    """Signs a session and when it was signed, with HMAC-SHA-256 in place of the default SHA-1."""
+
+    default_digest_method = staticmethod(hashlib.sha256)
+    default_key_derivation = "hmac"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key, salt="livemart.session")
 
 
 class SigningKey:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from itsdangerous import TimestampSigner
-
+from livemart.serve.auth.signing_key import SessionSigner
 from tests.serve.apps import Site, bearer
 
 # What is wrong with a token, or with the session that the cookie is of, is nobody's business.
@@ -72,10 +71,10 @@ def session(
         token_id = known[0] if known else one.tokens.create("owner", tenants=["r1"])[1].token_id
         one.learn_tokens()
 
-    class Signer(TimestampSigner):
+    class Signer(SessionSigner):
         def get_timestamp(self) -> int:
             return super().get_timestamp() - int(back.total_seconds())
 
-    signer = Signer(key or one.session_key, salt="livemart.session")
+    signer = Signer(key or one.session_key)
     began = signer.get_timestamp()
     return {"Cookie": f"livemart_session={signer.sign(f'{token_id}.a.{began}').decode()}"}

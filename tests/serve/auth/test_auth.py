@@ -220,7 +220,18 @@ def test_a_session_away_from_this_machine_is_secure(tmp_path: Path) -> None:
 
         answer = one.client.post("/login", data={"token": token})
 
-        assert "Secure" in answer.headers["set-cookie"].split("; ")
+        cookie = answer.headers["set-cookie"].split("; ")
+        assert cookie[0].startswith("__Host-livemart_session=")
+        assert {"Secure", "Path=/"} <= set(cookie) and "Domain" not in answer.headers["set-cookie"]
+        found = [
+            one.client.get(TILES, headers={"Cookie": sent}).status_code
+            for sent in (cookie[0], cookie[0].removeprefix("__Host-"))
+        ]
+        left = one.client.post("/logout", headers={"Cookie": cookie[0]}).headers["set-cookie"]
+
+    # The name that another site of the domain could set is not looked at.
+    assert found == [200, 401]
+    assert left.startswith("__Host-livemart_session=") and "Secure" in left.split("; ")
 
 
 @pytest.mark.parametrize(
@@ -436,3 +447,57 @@ def test_a_server_that_may_not_believe_its_tokens_is_not_ready(
 
         answer = one.client.get("/readyz")
         assert (answer.status_code, code_of(answer)) == (503, "STORE_UNREACHABLE")
+
+
+def test_a_session_of_a_clock_that_was_set_back_does_not_last_until_it_is_that_late_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda _: int(clock.now.timestamp()))
+    with site(tmp_path, now=clock) as one:
+        fill(one)
+        with_login(one)
+        token, real = one.make_token("r1"), clock.now
+        found = {}
+        for ahead in (timedelta(minutes=4), timedelta(days=400)):
+            clock.now = real + ahead
+            one.client.post("/login", data={"token": token})
+            clock.now = real
+            found[ahead.days] = one.client.get(TILES).status_code
+
+    assert found == {0: 200, 400: 401}
+
+
+def test_who_signed_out_stays_so_though_the_clock_jumps_ahead_and_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda _: int(clock.now.timestamp()))
+    with site(tmp_path, page=True, now=clock) as one:
+        fill(one)
+        token, real, cookies = one.make_token("r1"), clock.now, []
+        for ahead in (timedelta(), timedelta(days=400)):
+            clock.now = real + ahead
+            one.client.post("/login", data={"token": token}, headers=ORIGIN)
+            cookies.append({"Cookie": f"livemart_session={one.client.cookies['livemart_session']}"})
+            one.client.post("/logout", headers={**ORIGIN, **cookies[-1]})
+            one.client.cookies.clear()
+        clock.now = real
+
+        assert one.client.get(TILES, headers=cookies[0]).status_code == 401
+
+
+def test_a_token_ends_by_the_clock_and_a_jump_ends_or_revives_none_for_good(
+    tmp_path: Path,
+) -> None:
+    """A time of the calendar has no other measure; what was revoked has one, and stays so."""
+    clock = Clock()
+    with site(tmp_path, now=clock) as one:
+        fill(one)
+        headers = bearer(one.make_token("r1", lasts=timedelta(hours=1)))
+        found = []
+        for moved in (timedelta(), timedelta(days=1), timedelta(days=-1)):
+            clock.now += moved
+            found.append(one.client.get(TILES, headers=headers).status_code)
+
+    assert found == [200, 401, 200]

@@ -48,14 +48,19 @@ def test_who_signs_out_without_end_ends_the_own_sessions_alone(tmp_path: Path) -
     assert len(path.read_text().splitlines()) <= 102
 
 
-def test_what_is_over_by_itself_is_forgotten(tmp_path: Path) -> None:
+def test_of_what_is_over_by_itself_one_line_is_left_should_the_clock_be_set_back(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "ended_sessions"
     ended = EndedSessions(path)
-    ended.add(session(1), 1_000, 2_000)
+    for number in range(5):
+        ended.add(session(number, began=1_000 + number), 1_100, 2_000)
 
-    ended.add(session(2), 2_001, 9_000)
+    ended.add(session(9, began=2_001), 2_001, 9_000)
 
-    assert path.read_text().splitlines() == ["a 2 1000 9000"]
+    assert sorted(path.read_text().splitlines()) == ["a * 1004 2000", "a 9 2001 9000"]
+    assert all(ended.has(session(number, began=1_000 + number)) for number in range(5))
+    assert not ended.has(session(7, began=1_500))
 
 
 @pytest.mark.parametrize("is_kept", [True, False])

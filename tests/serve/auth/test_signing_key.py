@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from itsdangerous import BadSignature, TimestampSigner
 from structlog.testing import capture_logs
 
-from livemart.serve.auth.signing_key import SigningKey
+from livemart.serve.auth.signing_key import SessionSigner, SigningKey
 from livemart.store.connections import open_engine
 from livemart.store.store import Store
 from tests.serve.apps import site
@@ -86,6 +87,15 @@ def test_sessions_outlive_the_server_and_the_store_by_the_file_or_the_setting(
         with site(tmp_path, session_key="another secret of the environment") as one:
             one.learn_tokens()
             assert one.client.get(TILES, headers=cookie).status_code == 401
+
+
+def test_a_session_is_signed_by_sha_256_and_not_as_the_library_does_by_itself() -> None:
+    """itsdangerous 2.2 takes SHA-1, which ASVS 5.0 does not approve for HMAC."""
+    signed = SessionSigner("k" * 32).sign("a")
+
+    with pytest.raises(BadSignature):
+        TimestampSigner("k" * 32, salt="livemart.session").unsign(signed)
+    assert len(signed.rpartition(b".")[2]) == 43
 
 
 def test_who_reads_all_of_the_store_cannot_forge_a_session(tmp_path: Path, store_url: str) -> None:
