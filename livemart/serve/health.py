@@ -47,7 +47,7 @@ async def readyz(request: Request) -> JSONResponse:
         raise ProblemError("STORE_UNREACHABLE", "tokens cannot be read: nobody is let in")
     if published is None:
         raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
-    staleness = guard.now() - hub.checked(published)
+    staleness = hub.age(published, guard.now())
     if staleness > 2 * interval:
         age = format_interval(timedelta(seconds=round(staleness.total_seconds())))
         every = format_interval(interval)
@@ -101,8 +101,7 @@ def _measure(measurements: Measurements, hub: Hub, now: datetime) -> None:
     measurements.store_up.set(0 if hub.failure is not None else 1)
     if hub.published is not None:
         measurements.snapshot_id.set(hub.published.snapshot_id)
-        staleness = now - hub.checked(hub.published)
-        measurements.staleness.set(staleness.total_seconds())
+        measurements.staleness.set(hub.staleness_s(hub.published, now))
         ages: dict[str, float | None] = {}
         for model in hub.published.set_aside or ():
             _, refreshed_at = hub.published.refreshed_at(model) or (0, None)

@@ -349,6 +349,25 @@ def test_a_stale_snapshot_is_not_ready_and_still_answers(tmp_path: Path) -> None
         assert one.client.get("/v1/restaurants/r1/metrics").status_code == 200
 
 
+def test_a_clock_that_jumps_back_does_not_make_a_pipeline_that_stopped_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, passed = [datetime(2026, 3, 2, 12, tzinfo=UTC)], [0.0]
+    with site(tmp_path, now=lambda: now[0], every="5s") as one:
+        fill_store(one.url, reference_tables([]), now=now[0])
+        one.until(lambda: one.shows(1))
+        monkeypatch.setattr(one.hub, "_clock", lambda: passed[0])
+
+        now[0] -= timedelta(days=1)
+        ready = one.client.get("/readyz").json()
+        text = one.client.get("/metrics").text
+        passed[0] += 11
+
+        assert (ready["status"], ready["staleness_s"]) == ("ready", 0)
+        assert "livemart_staleness_seconds 0.0" in text
+        assert one.client.get("/readyz").json()["code"] == "STORE_STALE"
+
+
 def test_intervals_without_orders_are_live_until_the_pipeline_stops(tmp_path: Path) -> None:
     start = datetime(2026, 3, 2, 12, tzinfo=UTC)
     now, tables = [start], reference_tables([])

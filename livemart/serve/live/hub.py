@@ -62,6 +62,8 @@ class Hub:
         # What a reading came upon, and what the last look showed.
         self._newest_read: Published | None = None
         self._newest_seen: Published | None = None
+        # A confirmation of later than now, and when it was first asked for, by `clock`.
+        self._ahead: tuple[datetime, float] | None = None
         self._tick = asyncio.Event()
         self._topics: Counter[Topic] = Counter()
         # How many streams are open.
@@ -152,9 +154,23 @@ class Hub:
         last = self._newest_seen
         return last.checked_at if last is not None and last == published else published.checked_at
 
+    def age(self, published: Published, now: datetime) -> timedelta:
+        """Return for how long a publication was not confirmed to be the newest.
+
+        A confirmation of later than `now` was written by a clock that is ahead of ours, or was: its
+        age is the time since it was first asked for. So a pipeline that ends is found out all the
+        same, and no age is below zero.
+        """
+        checked_at = self.checked(published)
+        if checked_at <= now:
+            return now - checked_at
+        if self._ahead is None or self._ahead[0] != checked_at:
+            self._ahead = checked_at, self._clock()
+        return timedelta(seconds=self._clock() - self._ahead[1])
+
     def staleness_s(self, published: Published, now: datetime) -> float:
-        """Return for how many seconds a publication was not confirmed to be the newest."""
-        return round((now - self.checked(published)).total_seconds(), 3)
+        """Return `age` in seconds."""
+        return round(self.age(published, now).total_seconds(), 3)
 
     def newest_known(self, now: datetime) -> dict[str, Any]:
         """Return which snapshot is still answered from, and how old it is; empty if none."""

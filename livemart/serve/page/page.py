@@ -274,7 +274,7 @@ def _time(name: str, text: str) -> datetime | None:
 def _of_snapshot(request: Request, caller: Caller, view: SnapshotView) -> dict[str, Any]:
     """Return what both pages of the served models say of the snapshot, and of who asks."""
     now, every = part_of(request, callers.Guard).now(), part_of(request, Settings).every
-    passed = now - part_of(request, Hub).checked(view.published)
+    passed = part_of(request, Hub).age(view.published, now)
     return {
         "published": view.published,
         "now": now,

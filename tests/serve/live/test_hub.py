@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from structlog.testing import capture_logs
@@ -207,3 +208,31 @@ def _require(reader: StoreReader) -> Published:
 
 def _hub(reader: StoreReader, tokens: TokenStore) -> Hub:
     return Hub(reader, TokenBook(tokens))
+
+
+def test_no_age_is_below_zero_and_a_clock_that_was_ahead_hides_no_end_of_the_pipeline(
+    store_url: str,
+) -> None:
+    noon, passed = datetime(2026, 3, 2, 12, tzinfo=UTC), [0.0]
+    fill_store(store_url, reference_tables([]), now=noon + timedelta(days=1))
+
+    async def ages() -> list[float]:
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = Hub(reader, TokenBook(tokens), clock=lambda: passed[0])
+            await hub.look()
+            published = hub.published
+            assert published is not None
+            found = []
+            # The wall clock stays behind, goes further back, and is right again in the end.
+            for seconds, now in (
+                (0, noon),
+                (30, noon + timedelta(seconds=30)),
+                (90, noon - timedelta(hours=1)),
+                (91, noon + timedelta(days=1, seconds=7)),
+            ):
+                passed[0] = seconds
+                found.append(hub.staleness_s(published, now))
+            return found
+
+    with closing(TokenStore(store_url)) as tokens:
+        assert asyncio.run(ages()) == [0, 30, 90, 7]
