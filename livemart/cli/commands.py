@@ -37,6 +37,7 @@ from livemart.cli.flags import (
 )
 from livemart.cli.ingest import ingest
 from livemart.cli.letters import dead_letters, read_moment
+from livemart.cli.snapshots import diff, history, keep
 from livemart.cli.starting import completion, init
 from livemart.settings import Settings
 
@@ -332,8 +333,9 @@ def status(output: str, limit: int, **flags: Any) -> None:
 @cli.command()
 @with_flags(PLACES, OUTPUT)
 @json_or_text
+@click.option("--snapshot", type=int, metavar="N", help="An earlier one. [default: the newest]")
 @settings_folder
-def tables(output: str, **flags: Any) -> None:
+def tables(output: str, snapshot: int | None, **flags: Any) -> None:
     """Name folder and version of each published table, for readers other than livemart."""
     with reported_errors(flags) as settings:
         from livemart.inspect.published_tables import (
@@ -341,12 +343,13 @@ def tables(output: str, **flags: Any) -> None:
             published_snapshot,
             published_tables,
             render_published,
+            snapshot_numbered,
         )
 
-        snapshot = published_snapshot(settings.warehouse)
-        published = published_tables(settings.warehouse, snapshot)
-        values = describe_published(snapshot, published)
-        print_answer(output, values, render_published(snapshot, published))
+        warehouse = settings.warehouse
+        row = snapshot_numbered(warehouse, snapshot) if snapshot else published_snapshot(warehouse)
+        published = published_tables(warehouse, row)
+        print_answer(output, describe_published(row, published), render_published(row, published))
 
 
 @cli.command()
@@ -365,7 +368,7 @@ def maintain(output: str, dry_run: bool, **flags: Any) -> None:
         from livemart.inspect.upkeep_report import render_removed
         from livemart.run.upkeep import note_upkeep, remove_old_files
 
-        removed = list(remove_old_files(settings.warehouse, is_trial=dry_run))
+        removed = list(remove_old_files(settings.warehouse, datetime.now(UTC), is_trial=dry_run))
         if not removed:
             raise StateError(
                 "NOTHING_PUBLISHED",
@@ -506,6 +509,9 @@ cli.add_command(ingest)
 cli.add_command(dead_letters)
 cli.add_command(init)
 cli.add_command(completion)
+cli.add_command(history)
+cli.add_command(diff)
+cli.add_command(keep)
 
 
 def main() -> None:

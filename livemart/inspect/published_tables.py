@@ -13,7 +13,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+from livemart.delta.version import version_gone
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StateError
 from livemart.spark.catalog import stored_tables
@@ -48,6 +50,37 @@ def published_snapshot(warehouse: Path) -> Snapshot:
             hint="run `build` first",
         )
     return snapshot
+
+
+def snapshot_numbered(warehouse: Path, snapshot_id: int) -> Snapshot:
+    """Return a snapshot by its number, published or held.
+
+    Raises:
+        StateError: SNAPSHOT_UNKNOWN.
+    """
+    log = SnapshotLog(warehouse)
+    if (snapshot := log.row(snapshot_id)) is None:
+        newest = log.newest()
+        raise StateError(
+            "SNAPSHOT_UNKNOWN",
+            f"{warehouse}: found no snapshot {snapshot_id}"
+            + (f", the newest is {newest.snapshot_id}" if newest else ", nor any other"),
+            hint="`livemart history` lists them" if newest else "run `build` first",
+        )
+    return snapshot
+
+
+def require_files(warehouse: Path, snapshot: Snapshot) -> None:
+    """Check that each table of a snapshot still has its entries and files.
+
+    Raises:
+        RefreshError: VERSION_GONE, TABLE_MISSING.
+    """
+    tables = Warehouse(warehouse)
+    for table in _tables(tables, snapshot):
+        files = tables.files(table.relation, table.version)
+        if not all((files.root / unquote(it.path)).exists() for it in files.files()):
+            raise version_gone(table.relation, table.version)
 
 
 def published_tables(

@@ -26,6 +26,7 @@ from livemart.project.landing_columns import LANDED_AT
 from livemart.refresh.clock import skipped_panes
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift, DriftKind, by_kind, describe_drift, merge_drift
+from livemart.state.kept_snapshots import kept_snapshots
 from livemart.state.last_pass import last_pass_at
 from livemart.state.last_run import LastRun, read_last_run
 from livemart.state.refusals import ProjectRefusal, read_refusal
@@ -109,7 +110,7 @@ class WarehouseStatus:
     `orphans` are tables of renamed and deleted models; `drift`: how the records of the listed
     snapshots differ from the declared columns, and the columns that nobody declares, by relation;
     `unread` are delivered files that no source reads; `last_run`: how the newest run goes, None if
-    nobody knows.
+    nobody knows; `kept_snapshots`: until when readers keep snapshots, by number.
     """
 
     at: datetime
@@ -128,6 +129,7 @@ class WarehouseStatus:
     drift: Mapping[str, Drift] = field(default_factory=dict)
     unread: tuple[UnreadFiles, ...] = ()
     last_run: LastRun | None = None
+    kept_snapshots: Mapping[int, datetime] = field(default_factory=dict)
 
 
 def read_status(
@@ -188,6 +190,7 @@ def read_status(
         drift=_drift(rows),
         unread=() if landing is None else unread_files(warehouse_root, landing),
         last_run=read_last_run(warehouse_root),
+        kept_snapshots=kept_snapshots(warehouse_root, now),
     )
 
 
@@ -216,6 +219,8 @@ def render_status(status: WarehouseStatus) -> str:
     lines += [f"orphan {orphan.relation}: {orphan.model} is no more" for orphan in status.orphans]
     if status.orphans:
         lines.append("  next: no model fills these tables any more; drop them if nobody reads them")
+    for snapshot_id, until in status.kept_snapshots.items():
+        lines.append(f"snapshot {snapshot_id} is kept until {until:%Y-%m-%d %H:%M:%S}")
     for relation, drift in status.drift.items():
         for kind, fields in by_kind(drift):
             lines += [describe_drift(relation, kind, fields), f"  next: {kind.next_step}"]

@@ -1,9 +1,9 @@
 """Removes files and log entries of tables that no reader needs any more, once a day.
 
 Used by the pipeline after a micro-batch, and by the command `maintain`. Nobody waits for what goes:
-it is older than the retention of its table (seven days), and neither the newest snapshot nor the
-one that readers see needs it. Commits of small batches replace files all day long, so that without
-it a warehouse would grow for ever.
+it is older than the retention of its table (seven days), and neither the newest snapshot needs it,
+nor the one that readers see, nor one that they keep. Commits of small batches replace files all day
+long, so that without it a warehouse would grow for ever.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from livemart.errors import LivemartError, first_lines
 from livemart.run.corrected_files import look_into_tables
 from livemart.spark.catalog import stored_tables
 from livemart.state.atomic_files import read_state_file, write_state_file
+from livemart.state.kept_snapshots import forget_ended, kept_snapshots
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
 
@@ -41,15 +42,19 @@ class RemovedFiles:
     error: str | None = None
 
 
-def remove_old_files(warehouse: Path, *, is_trial: bool = False) -> Iterator[RemovedFiles]:
+def remove_old_files(
+    warehouse: Path, now: datetime, *, is_trial: bool = False
+) -> Iterator[RemovedFiles]:
     """Remove the old files of each table, and of the snapshot log; yield what became of each.
 
     Args:
         warehouse: root of all tables.
+        now: the wall clock, UTC, by which readers keep snapshots.
         is_trial: nothing is removed.
     """
     tables, log = Warehouse(warehouse), SnapshotLog(warehouse)
-    rows = [row for row in (log.newest(), log.newest_published()) if row is not None]
+    by_readers = map(log.row, kept_snapshots(warehouse, now))
+    rows = [row for row in (log.newest(), log.newest_published(), *by_readers) if row is not None]
     states = {(it.table_id, it.version) for row in rows for it in row.models.values()}
     for relation in stored_tables(warehouse):
         versions = {row.sources[relation] for row in rows if relation in row.sources}
@@ -98,7 +103,8 @@ def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None
         # A new warehouse has no old file.
         if last is not None:
             step("removing old files")
-            _report(list(remove_old_files(warehouse)))
+            _report(list(remove_old_files(warehouse, now)))
+            forget_ended(warehouse, now)
             looked_into = look_into_tables(Warehouse(warehouse), now, _noted(warehouse))
         note_upkeep(warehouse, now, looked_into)
     except Exception as error:

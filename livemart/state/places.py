@@ -18,6 +18,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     last_run.json                 how the newest run goes, and what all runs have done
     compiled_project              the project as it was compiled and planned last
     upkeep.json                   when old files were last removed, tables looked into
+    kept_snapshots/               until when readers keep a snapshot, a file for each
     run.json                      when the newest micro-batch began, if SQL says so
     project_refusal.json          why an edit of the project is not taken over
     views.json                    the SQL of the project's views, for sessions to come
@@ -48,6 +49,7 @@ class StateFolder:
         self.last_run = self.path / "last_run.json"
         self.compiled_project = self.path / "compiled_project"
         self.upkeep = self.path / "upkeep.json"
+        self.kept_snapshots = self.path / "kept_snapshots"
         self.log_looks = self.path / "log_looks.json"
         self.record_sizes = self.path / "record_sizes.json"
         self.staging = self.path / "staging"

@@ -184,6 +184,14 @@ class SnapshotLog:
             self._tail = (*state, tuple(_read(table, None, limit)))
         return list(self._tail[2][:limit])
 
+    def row(self, snapshot_id: int) -> Snapshot | None:
+        """Return a snapshot by its number; None if there is none."""
+        table = self._open()
+        if table is None:
+            return None
+        rows = _read(table, pds.field("snapshot_id") == snapshot_id, limit=1)
+        return rows[0] if rows else None
+
     def since(self, moment: datetime) -> list[Snapshot]:
         """Return the snapshots from a moment on and the one before them, the newest first."""
         limit = _SPAN

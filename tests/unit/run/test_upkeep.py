@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.run.upkeep import keep_up, remove_old_files
+from livemart.state.kept_snapshots import keep_snapshot
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog, Status
 from tests.aged_tables import age, parquet_files
@@ -74,7 +75,7 @@ def test_what_a_snapshot_names_stays(root: Path) -> None:
     _append(root, 2, version=3, status="held")
     _age(root)
 
-    removed = {it.table: (it.count, it.error) for it in remove_old_files(root)}
+    removed = {it.table: (it.count, it.error) for it in remove_old_files(root, NOON)}
 
     assert removed == {"mart.totals": (2, None), "raw.orders": (2, None), "snapshots": (0, None)}
     assert _readable(root) == {"raw.orders": [3, 4], "mart.totals": [3, 4]}
@@ -85,19 +86,34 @@ def test_the_version_that_readers_see_stays_however_long_another_is_held(root: P
         _append(root, 2 + number, version=version, status="published" if number == 0 else "held")
     _age(root)
 
-    assert not any(it.error for it in remove_old_files(root))
+    assert not any(it.error for it in remove_old_files(root, NOON))
 
     assert _readable(root) == {"raw.orders": [2, 3, 4], "mart.totals": [2, 3, 4]}
+
+
+def test_a_version_that_readers_keep_stays_until_its_end(root: Path) -> None:
+    _append(root, 2, version=2)
+    _append(root, 3, version=4)
+    keep_snapshot(root, 2, NOON + timedelta(hours=2))
+    _age(root)
+
+    keep_up(root, NOON - timedelta(days=1), lambda _: None)
+    keep_up(root, NOON, lambda _: None)
+    assert _readable(root) == {"raw.orders": [2, 4], "mart.totals": [2, 4]}
+
+    keep_up(root, NOON + timedelta(days=1), lambda _: None)
+    assert _readable(root) == {"raw.orders": [4], "mart.totals": [4]}
+    assert list(StateFolder(root).kept_snapshots.iterdir()) == []
 
 
 def test_a_trial_removes_nothing_and_tells_the_same(root: Path) -> None:
     _age(root)
     before = parquet_files(root)
 
-    trial = list(remove_old_files(root, is_trial=True))
+    trial = list(remove_old_files(root, NOON, is_trial=True))
 
     assert parquet_files(root) == before
-    assert list(remove_old_files(root)) == trial
+    assert list(remove_old_files(root, NOON)) == trial
     assert sum(it.size_bytes for it in trial) > 0
 
 
@@ -108,7 +124,7 @@ def test_files_of_the_snapshot_log_go_after_a_day(root: Path) -> None:
     DeltaTable(str(snapshots)).optimize.compact()
     age(snapshots, days=2)
 
-    (removed,) = [it for it in remove_old_files(root) if it.table == "snapshots"]
+    (removed,) = [it for it in remove_old_files(root, NOON) if it.table == "snapshots"]
 
     assert removed.count == 2
     assert [row.snapshot_id for row in SnapshotLog(root).rows(9)] == [2, 1]
@@ -131,9 +147,9 @@ def test_old_entries_of_the_log_go_but_not_those_of_a_version_that_readers_see(
     for path in log.iterdir():
         os.utime(path, (past_s, past_s))
 
-    assert not any(it.error for it in remove_old_files(root, is_trial=True))
+    assert not any(it.error for it in remove_old_files(root, NOON, is_trial=True))
     assert _oldest_entry(log) == 0
-    assert not any(it.error for it in remove_old_files(root))
+    assert not any(it.error for it in remove_old_files(root, NOON))
 
     # From the checkpoint before it on.
     assert _oldest_entry(log) == 10
@@ -141,7 +157,7 @@ def test_old_entries_of_the_log_go_but_not_those_of_a_version_that_readers_see(
     assert Warehouse(root).read("mart.totals", 13).to_pylist() == [{"n": 12}]
 
     _append(root, 4, version=34)
-    assert not any(it.error for it in remove_old_files(root))
+    assert not any(it.error for it in remove_old_files(root, NOON))
 
     assert _oldest_entry(log) == 30
     assert Warehouse(root).read("mart.totals").to_pylist() == [{"n": 33}]
@@ -156,7 +172,7 @@ def test_the_checksum_that_spark_writes_goes_with_its_file(root: Path) -> None:
     for path in parquet_files(root / "mart"):
         path.with_name(f".{path.name}.crc").write_text("")
 
-    assert not any(it.error for it in remove_old_files(root))
+    assert not any(it.error for it in remove_old_files(root, NOON))
 
     (left,) = parquet_files(root / "mart")
     assert [path.name for path in (root / "mart").rglob("*.crc")] == [f".{left.name}.crc"]

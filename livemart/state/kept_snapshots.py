@@ -1,0 +1,58 @@
+"""Keeps snapshots readable for readers that need one for a while, each until a moment.
+
+Used by the command `keep`, which writes it, by `status`, and by upkeep, which leaves the files of
+these snapshots. Each has a file of its own, so that two commands at once lose nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from livemart.state.atomic_files import numbers_of, read_state_file, write_state_file
+from livemart.state.places import StateFolder
+
+
+def keep_snapshot(warehouse: Path, snapshot_id: int, until: datetime) -> None:
+    """Keep a snapshot until a moment, UTC; what was said of it before no longer holds."""
+    write_state_file(_path(warehouse, snapshot_id), {"until": until})
+
+
+def let_go(warehouse: Path, snapshot_id: int) -> bool:
+    """Keep a snapshot no longer; return False if it was not kept."""
+    try:
+        _path(warehouse, snapshot_id).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def kept_snapshots(warehouse: Path, now: datetime) -> Mapping[int, datetime]:
+    """Return until when each snapshot is kept, by its id, without those whose time has passed."""
+    ends = {}
+    for snapshot_id in sorted(numbers_of(StateFolder(warehouse).kept_snapshots)):
+        until = _until(warehouse, snapshot_id)
+        if until is not None and until > now:
+            ends[snapshot_id] = until
+    return ends
+
+
+def forget_ended(warehouse: Path, now: datetime) -> None:
+    """Remove the notes of snapshots whose time has passed."""
+    for snapshot_id in numbers_of(StateFolder(warehouse).kept_snapshots):
+        until = _until(warehouse, snapshot_id)
+        if until is not None and until <= now:
+            with suppress(FileNotFoundError):
+                _path(warehouse, snapshot_id).unlink()
+
+
+def _until(warehouse: Path, snapshot_id: int) -> datetime | None:
+    noted = read_state_file(_path(warehouse, snapshot_id), dict[str, datetime]) or {}
+    until = noted.get("until")
+    return None if until is None else until.astimezone(UTC)
+
+
+def _path(warehouse: Path, snapshot_id: int) -> Path:
+    return StateFolder(warehouse).kept_snapshots / f"{snapshot_id}.json"
