@@ -124,6 +124,13 @@ def test_what_is_too_large_is_refused(sender: Sender) -> None:
     assert sender.post("notes", b'{"id":"%s"}' % (b"a" * 100_000)).status_code == 200
 
 
+def test_a_compressed_body_is_refused(sender: Sender) -> None:
+    """Its size says nothing of what it unpacks to."""
+    answer = sender.post("notes", b"\x1f\x8b", **{"Content-Encoding": "gzip"})
+
+    assert (answer.status_code, answer.json()["code"]) == (415, "INGEST_FORM_REFUSED")
+
+
 def test_only_a_token_of_the_source_sends(sender: Sender) -> None:
     made = sender.site
 
