@@ -17,6 +17,7 @@ from pathlib import Path
 import structlog
 
 from livemart.delta.old_files import old_files, remove_file, remove_old_entries
+from livemart.delta.properties import RETENTION
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, first_lines
 from livemart.run.corrected_files import look_into_tables
@@ -70,6 +71,16 @@ def remove_old_files(
         yield _remove("snapshots", folder, (), is_trial=is_trial)
 
 
+def _forget_snapshots(warehouse: Path, now: datetime) -> RemovedFiles:
+    """Forget the snapshots whose tables can no longer be read; tell why, if that fails."""
+    try:
+        SnapshotLog(warehouse).forget(now - RETENTION, kept_snapshots(warehouse, now).keys())
+    except Exception as error:
+        # Whatever it is: it costs no micro-batch.
+        return RemovedFiles("snapshots", error=first_lines(error))
+    return RemovedFiles("snapshots")
+
+
 def _remove(table: str, folder: Path, versions: Collection[int], *, is_trial: bool) -> RemovedFiles:
     count = size_bytes = 0
     try:
@@ -103,7 +114,7 @@ def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None
         # A new warehouse has no old file.
         if last is not None:
             step("removing old files")
-            _report(list(remove_old_files(warehouse, now)))
+            _report([*remove_old_files(warehouse, now), _forget_snapshots(warehouse, now)])
             forget_ended(warehouse, now)
             looked_into = look_into_tables(Warehouse(warehouse), now, _noted(warehouse))
         note_upkeep(warehouse, now, looked_into)

@@ -7,7 +7,7 @@ batch is replayed from the row before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -16,6 +16,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
@@ -213,6 +214,40 @@ class SnapshotLog:
             distinct = names.group_by(["table_id", "model"]).aggregate([]).to_pydict()
             tables.update(zip(distinct["table_id"], distinct["model"], strict=True))
         return tables
+
+    def forget(self, before: datetime, others: Collection[int] = ()) -> None:
+        """Remove the rows of snapshots that were finished before a moment.
+
+        The newest stays, the one that readers see, and the last one that names a table of a model:
+        by it the tables of models that are no more are known.
+
+        Args:
+            before: UTC.
+            others: numbers of snapshots that stay as well.
+
+        Raises:
+            DeltaError, OSError: the log cannot be read or written.
+        """
+        rows = (self.newest(), self.newest_published())
+        stay = {row.snapshot_id for row in rows if row is not None} | set(others)
+        table = self._open()
+        if table is None or not stay:
+            return
+        newest_old = -1
+        last = pa.table({"table_id": pa.array([], pa.string()), "last": pa.array([], pa.int64())})
+        columns = ["snapshot_id", "finished_at", "models"]
+        for batch in _dataset(table).to_table(columns=columns).to_batches():
+            ids, times, models = batch.columns
+            is_old = pc.less(times, pa.scalar(before, times.type))
+            newest_old = max(newest_old, pc.max(ids.filter(is_old)).as_py() or -1)
+            numbers = np.repeat(ids.to_numpy(), np.diff(models.offsets.to_numpy()))
+            named = pa.table([models.items.field("table_id"), numbers], last.column_names)
+            groups = pa.concat_tables([last, named]).group_by("table_id")
+            last = groups.aggregate([("last", "max")]).rename_columns(last.column_names)
+        stay |= set(last.column("last").to_pylist())
+        # By number: deltalake 1.6 compares no time of microseconds with one that is written out.
+        listed = ", ".join(map(str, sorted(stay)))
+        table.delete(f"snapshot_id <= {newest_old} and snapshot_id not in ({listed})")
 
     def append(self, snapshot: Snapshot) -> bool:
         """Write a row once for its epoch and batch; return False if it was there before.

@@ -181,3 +181,30 @@ def make_snapshot(
             )
         },
     )
+
+
+def test_old_snapshots_are_forgotten_but_for_those_that_are_of_use(tmp_path: Path) -> None:
+    log = SnapshotLog(tmp_path)
+    for number in range(1, 8):
+        row = make_snapshot(number, is_held=number > 5)
+        models = row.models
+        if number <= 2:
+            # Of a model that is no more: the second row is the last to name its table.
+            models = {"model.shop.gone": replace(models["model.shop.totals"], table_id="gone")}
+        finished_at = NOON + timedelta(days=number)
+        log.append(replace(row, models=models, finished_at=finished_at))
+
+    log.forget(NOON + timedelta(days=7), others=[3])
+
+    # The last to name a table, one that is kept, the one that readers see, the newest.
+    assert [row.snapshot_id for row in log.rows(9)] == [7, 5, 3, 2]
+    assert log.model_tables()["gone"] == "model.shop.gone"
+    assert log.newest_published() == log.row(5)
+    assert not log.append(make_snapshot(7)), "the batch is written again"
+    assert log.append(make_snapshot(8))
+
+
+def test_a_log_without_rows_forgets_nothing(tmp_path: Path) -> None:
+    SnapshotLog(tmp_path).forget(NOON)
+
+    assert SnapshotLog(tmp_path).rows(1) == []
