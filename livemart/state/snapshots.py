@@ -240,8 +240,11 @@ class SnapshotLog:
             ids, times, models = batch.columns
             is_old = pc.less(times, pa.scalar(before, times.type))
             newest_old = max(newest_old, pc.max(ids.filter(is_old)).as_py() or -1)
-            numbers = np.repeat(ids.to_numpy(), np.diff(models.offsets.to_numpy()))
-            named = pa.table([models.items.field("table_id"), numbers], last.column_names)
+            offsets = models.offsets.to_numpy()
+            numbers = np.repeat(ids.to_numpy(), np.diff(offsets))
+            # A batch may be a slice; its items are those of the whole array.
+            items = models.items.slice(offsets[0], len(numbers))
+            named = pa.table([items.field("table_id"), numbers], last.column_names)
             groups = pa.concat_tables([last, named]).group_by("table_id")
             last = groups.aggregate([("last", "max")]).rename_columns(last.column_names)
         stay |= set(last.column("last").to_pylist())
