@@ -94,6 +94,7 @@ lint: env-unit ## Every check that needs no test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/names.py
+	$(BIN)/python scripts/prose.py
 	$(BIN)/sqlfluff lint models tests/dbt examples
 	$(BIN)/yamllint --strict .
 	git ls-files -z | xargs -0 $(BIN)/codespell
