@@ -18,7 +18,7 @@ from livemart.plan.relations.relation import Restriction
 from livemart.plan.sql.determinism import function_name, line_of
 from livemart.plan.sql.written import sql_of
 
-# Of these a change alters the neighbours or the places alone, wherever the frame ends.
+# A change alters only the neighbours or the places of these, wherever the frame ends.
 _OF_PLACES = frozenset(
     {
         "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead",
@@ -30,7 +30,7 @@ _INEQUALITIES = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 
 @dataclass(frozen=True, slots=True)
 class KnownRelations:
-    """What notes ask of the relations a query reads.
+    """The facts that notes ask for about the relations of a query.
 
     `relations`: by name in the query; `growing`: event time, or None, of each that only ever gets
     longer; `clocks`: relations of one row.
@@ -145,7 +145,7 @@ def _joins_without_band(scope: Scope, facts: KnownRelations) -> Iterator[Reason]
 
 
 def _is_band(node: exp.Expr, name: str, others: set[str], times: set[str]) -> bool:
-    """Return True if a condition bounds how far apart the rows of two sides lie."""
+    """Return True if a condition bounds the distance between the rows of two sides."""
     columns = list(node.find_all(exp.Column))
     tables = {column.table for column in columns}
     if name not in tables or not tables & others:

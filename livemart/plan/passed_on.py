@@ -1,8 +1,8 @@
 """Finds the columns whose values a model passes on as it reads them, bit for bit.
 
-Used by verify: only there the sign of a zero and the order of a map's entries are compared.
-Elsewhere SQL leaves them open: the greater of -0.0 and 0.0 is either, Spark's own code paths
-disagree on the key of `map(d, 1)`, and a map of what was collected is in any order.
+Used by verify, which compares the sign of a zero and the order of a map's entries only in these
+columns. SQL leaves both open elsewhere: the greater of -0.0 and 0.0 is either, Spark's own code
+paths disagree on the key of `map(d, 1)`. A map of collected entries is in any order.
 """
 
 from __future__ import annotations

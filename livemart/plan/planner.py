@@ -44,7 +44,7 @@ from livemart.spark_sql import stored_name
 
 _Fact = TypeVar("_Fact")
 
-# What sqlglot calls columns without a name; Spark has other ways.
+# The prefix that sqlglot gives columns without a name; Spark has other ways.
 _NAMELESS = "_col_"
 
 _VARIES = Reason(
@@ -57,7 +57,7 @@ _VARIES = Reason(
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the planner knows about the relations a query reads, by `schema.identifier`.
+    """The planner's knowledge of the relations that a query reads, by `schema.identifier`.
 
     `growing`: the event time, if it has one, of each relation that is never done.
     """
@@ -103,8 +103,8 @@ class View:
 Moving = Append | Signed | Running | Region
 Strategy = Moving | Full | View
 
-# The ways to move a model, tried in turn: the first that holds is its strategy, and those behind it
-# are for the batches in which that one does not hold.
+# The ways to move a model, tried in turn. The first that holds is its strategy; those behind it are
+# for the batches in which the first does not hold.
 STRATEGIES: tuple[tuple[str, Callable[[Query, PlanFacts], Moving]], ...] = (
     ("signed", signed_change),
     ("running", running_totals),
@@ -114,7 +114,7 @@ STRATEGIES: tuple[tuple[str, Callable[[Query, PlanFacts], Moving]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class FinalFlag:
-    """An output column that says whether a moment lies behind a value read from `relation`.
+    """An output column that says whether a moment is before a value read from `relation`.
 
     `time`: the output column that holds the moment, None if none does; `watermark`: the column of
     the relation.
@@ -128,34 +128,37 @@ class FinalFlag:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How one model is refreshed.
-
-    `others`: strategies for the batches in which the first does not hold; `refused`: by name in
-    `STRATEGIES`, why the SQL has not the others; `notes`: what makes a refresh dear, though it is
-    none in full; `unique_key`: output columns that the SQL itself proves unique; `parameters`:
-    occurrences read for one value (True: only compared with times); `slices`: see Slice; `used`:
-    stored columns that the query needs, where fewer than all are enough; `ties`: where more than
-    one answer is right, `computed_among_ties`: output columns that a function of the rows that tie
-    computes, `decided_by`: those that keep together the rows that hang on one decision;
-    `final_flag`: see FinalFlag; `stamps`, `stamped`: see `plan_varying`.
-    """
+    """How one model is refreshed."""
 
     strategy: Strategy
     others: tuple[Moving, ...] = ()
+    """Strategies for the batches in which the first does not hold."""
     refused: Mapping[str, Reason] = field(default_factory=dict)
+    """Why the SQL does not allow the other strategies, by name in `STRATEGIES`."""
     notes: tuple[Reason, ...] = ()
+    """Why a refresh is dear, though the model is not recomputed in full."""
     flat: Flat | None = None
     names: tuple[str, ...] = ()
     unique_key: tuple[str, ...] = ()
+    """Output columns that the SQL itself proves unique."""
     slices: tuple[Slice, ...] = ()
+    """Rows that matter when the clock moves; see Slice."""
     parameters: Mapping[int, bool] = field(default_factory=dict)
+    """Occurrences that are read for one value; True: only compared with times."""
     used: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """Stored columns that the query needs, by occurrence, if fewer than all are enough."""
     ties: tuple[Reason, ...] = ()
+    """Where more than one answer is right."""
     computed_among_ties: Mapping[str, Computed] = field(default_factory=dict)
+    """Output columns that a function computes over rows that tie."""
     decided_by: tuple[str, ...] = ()
+    """Output columns that keep together the rows that depend on one decision among ties."""
     final_flag: FinalFlag | None = None
+    """The output column that says whether a window is final, if there is one."""
     stamps: Mapping[str, str] = field(default_factory=dict)
+    """SQL of the columns that only stamp a row, which `plan_varying` leaves out of the plan."""
     stamped: Flat | None = None
+    """The text with its stamps."""
     fingerprint: str = ""
 
     @property
@@ -195,7 +198,7 @@ class PlannedQueries:
     def known(self, flat: Flat) -> Flat:
         """Return the flat text that was asked for before, if there is one like it.
 
-        What was made of that one is there by now.
+        The trees and plans made from that one already exist.
         """
         if flat not in self._known:
             self._known[flat] = self._known_before.get(flat, flat)
@@ -294,7 +297,7 @@ def plan_varying(
         # A shape the parser does not know, or SQL that is not deterministic: nothing is left out.
         names, stamps = whole.names, None
     if stamps is not None and not stamps:
-        # What differs is no part of the rows: a comment, or a column that nobody selects.
+        # The difference is no part of the rows: a comment, or a column that no query selects.
         return whole
     if stamps is None:
         reasons = whole.reasons if isinstance(whole.strategy, Full) else ()

@@ -240,7 +240,7 @@ def _plan_models(
             plan = Plan(Full((_FILLED,)), names=plan.names, flat=plan.flat)
         names = stored_columns or plan.names or tuple(column.name for column in model.columns)
         if names and model.materialized != "other":
-            # What a materialization of the project's own stores, if anything, is not known.
+            # The columns that a materialization of the project's own stores, if any, are unknown.
             columns[model.relation] = names
         keys = tuple(key for key in (plan.unique_key, model.primary_key) if key)
         if keys:
@@ -258,7 +258,7 @@ def _decided_more_than_once(
 ) -> Iterator[tuple[str, Reason]]:
     """Yield the note on each view or ephemeral model whose rows may tie for several tables.
 
-    Each table that reads it computes it anew, and may see another answer than the next one does.
+    Each such table computes the rows again, and may see another answer than the next table.
     """
     readers: dict[str, list[str]] = {}
     for unique_id, model in project.models.items():
@@ -305,7 +305,7 @@ def as_in_run(node: Model | DataTest, run: int) -> str | None:
 _FILLED = Reason(
     "FILLED_BY_HOOKS", "hooks write rows into its table: dbt makes it, and a refresh keeps it", None
 )
-# What a dbt snapshot keeps of its SQL is said by its config.
+# The settings that decide which rows of its SQL a dbt snapshot keeps.
 _OF_A_SNAPSHOT = (
     *("strategy", "unique_key", "check_cols", "updated_at", "dbt_valid_to_current"),
     *("hard_deletes", "invalidate_hard_deletes", "snapshot_meta_column_names"),
@@ -315,8 +315,8 @@ _OF_A_SNAPSHOT = (
 def fingerprint(model: Model, views: Mapping[str, str], plan: Plan, planned: PlannedQueries) -> str:
     """Return the hash of the canonical SQL and of the settings that shape the table.
 
-    White space, comments and letter case of key words do not count; a view that is read does. Of
-    SQL that differs from run to run it is that of a fixed run, and what differs.
+    White space, comments and letter case of key words do not count; a view that is read does. If
+    the SQL differs from run to run, the hash is that of a fixed run and of the parts that differ.
 
     Args:
         model: as it is compiled in this run.
@@ -343,7 +343,7 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan, planned: Pla
     seed = model.config.get("checksum", "") if model.materialized == "seed" else ""
     code = sha256(f"{text}\n{settings}\n{seed}".encode()).hexdigest()
     if model.session.is_plain or model.materialized == "snapshot":
-        # What a dbt snapshot has kept is not made again.
+        # The rows that a dbt snapshot has kept cannot be made again.
         return code
     return f"{code}{_SESSION}{sha256(model.session.text.encode()).hexdigest()}"
 
@@ -368,9 +368,9 @@ def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
 
 
 def broken_policies(project: Project, plans: Mapping[str, Plan]) -> dict[str, str]:
-    """Return the models of `require_policies`, by unique id, with what is to be told.
+    """Return the message for each model of `require_policies` that breaks its policy, by unique id.
 
-    What the SQL of a model is that dbt cannot compile yet, is known once what it asks for is there.
+    The SQL of a model that dbt cannot compile yet is known once the relations that it asks exist.
     """
     broken = {}
     for unique_id, plan in plans.items():
@@ -393,7 +393,7 @@ def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) 
     for relation in plan.flat.relations if plan.flat is not None else ():
         if relation in other_views:
             reason = Reason("SESSION_SETTING", f"the view {relation} has another session", None)
-            # What such a view yields, the text of another one does not tell.
+            # The text of a view does not say which columns another such view yields.
             names = plan.names if plan.stamps else ()
             return replace(plan, strategy=Full((reason,)), names=names, unique_key=(), notes=())
     functions = session.functions()

@@ -1,8 +1,8 @@
 """Gives a plan the names that the model's table has: the planner knows them in lower case only.
 
-Used by refresh once per model and batch, before a strategy begins. What a strategy hands to Arrow,
-to a commit or to SQL is then the stored name. The inputs' columns are spelled by the planner, which
-knows their tables; whoever reads one asks `PinnedTable.fields`.
+Used by refresh once per model and batch, before a strategy begins. A strategy then hands stored
+names to Arrow, to commits and to SQL. The planner spells the inputs' columns, for it knows their
+tables; a reader of an input asks `PinnedTable.fields`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Finds words for which the rows of a text may come out otherwise, though it cannot be taken apart.
+"""Finds words that may change the rows of a text which the planner cannot take apart.
 
-Used by `verify`, of SQL that Spark reads and the planner's parser does not: where one of these
-words stands, rows that differ are no fault for certain.
+Used by `verify` for SQL that Spark reads and the planner's parser does not: near one of these
+words, rows that differ are no certain fault.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from livemart.plan.sql.determinism import (
 _WORD = re.compile(r"[a-z_]\w*")
 _CALL = re.compile(r"([a-z_]\w*)\s*\(")
 _TIME = re.compile(rf"'\s*({'|'.join(sorted(SPECIAL_TIMES))})\b")
-# Of rows that tie some are taken, or one order of several.
+# These take some of the rows that tie, or one order of several.
 _TYING = frozenset({"limit", "offset", "over", "nearest", "tablesample"})
 _UNSURE_WORDS = _TYING | BARE_FUNCTIONS | {FILE_COLUMN}
 _UNSURE_CALLS = VOLATILE_FUNCTIONS | ORDER_DEPENDENT | APPROXIMATE_AGGREGATES | {"unix_timestamp"}

@@ -30,7 +30,7 @@ from livemart.plan.sql.written import sql_of
 # Turns a SELECT that names nothing around it into a relation and the names of its columns.
 QueryOf = Callable[[Expr], tuple[Relation, tuple[str, ...]]]
 
-# What may decide about an answer, but brings in no row that has other keys.
+# The parts of a subquery that may decide about an answer, but bring in no row that has other keys.
 _DROPPED = ("expressions", "group", "having", "qualify", "order", "limit", "distinct", "windows")
 _KEY, _ORDER, _ANSWER = "__livemart_key_", "__livemart_order_", "__livemart_answer"
 
@@ -93,7 +93,7 @@ def beside_answer(
 def joined_lateral(
     left: Relation, subquery: Expr, qualifier: str, query_of: QueryOf, kind: JoinKind
 ) -> Relation | None:
-    """Return a LATERAL subquery joined; None if no equality ties it to what stands before it.
+    """Return a LATERAL subquery joined; None if no equality ties it to the items before it.
 
     Args:
         kind: `left` or `inner`.
@@ -113,7 +113,7 @@ def joined_lateral(
     group = select.args.get("group")
     if group is not None or any(map(aggregate_calls, select.expressions)):
         if group is None:
-            # Of no row a total is one row all the same.
+            # A total over no row is one row all the same.
             kind = "left"
         elif any(value for name, value in group.args.items() if name != "expressions"):
             raise unsupported("grouping sets in a lateral subquery", subquery)
@@ -143,7 +143,7 @@ def _chooses(select: exp.Select) -> bool:
 def _taken_apart(subquery: Expr) -> tuple[exp.Select | None, list[EquiKey]]:
     """Return a copy of a SELECT that names nothing around it, and the equalities that did.
 
-    Other conditions that name what stands around it are left out: they only narrow what matches.
+    Other conditions that name an outer column are left out: they only narrow the matches.
     """
     select = subquery
     while isinstance(select, exp.Subquery | exp.Paren):
@@ -169,7 +169,7 @@ def _taken_apart(subquery: Expr) -> tuple[exp.Select | None, list[EquiKey]]:
 
 
 def _refuse_outside(reference: exp.Column, select: exp.Select, subquery: Expr) -> None:
-    """Raise Inapplicable for a column of what stands around a subquery, or of a clock there."""
+    """Raise Inapplicable for a column from outside a subquery, or of a clock there."""
     around, aliases = reference.find_ancestor(exp.Select), list[str]()
     while around is not None:
         aliases += _aliases(around)

@@ -1,6 +1,6 @@
 """Turns a FROM clause into relations: tables, subqueries, joins and lateral views.
 
-Used by scopes, for each SELECT. What it cannot express is a reason why not.
+Used by scopes, for each SELECT. An item that no relation can express is refused with its reason.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ class FromClause:
                 scan = self._scan_of(item.name)
                 if scan is None:
                     raise unsupported(f"{sql_of(item)} in FROM", item)
-                # What the query calls a column in lower case is below it what the table calls it.
+                # The query names the column in lower case; the table below it may spell the name
+                # differently.
                 aliases = item.alias_column_names or [name.lower() for name in scan.names]
                 return Alias(scan, item.alias_or_name, scan.names, tuple(aliases))
             return Alias(relation, item.alias_or_name, names, tuple(item.alias_column_names))
@@ -152,7 +153,7 @@ class FromClause:
         keys = equi_keys(condition, rights)
         merge_keys(tree, keys)
         if joined in ("inner", "cross"):
-            # `from a, b where a.k = b.k`: the condition of the join stands in WHERE.
+            # `from a, b where a.k = b.k`: the condition of the join is written in WHERE.
             before = _qualifiers(left)
             keys = keys_with([condition] if condition is not None else [], rights, before)
             keys = keys or keys_with(conditions, rights, before)

@@ -140,7 +140,7 @@ def check_windows(tree: exp.Expr) -> None:
 
 
 def _length(node: exp.Expr) -> timedelta | None:
-    """Return the length that a literal writes, None if it cannot be told."""
+    """Return the length that a literal writes, None if the literal does not say it."""
     try:
         return parse_interval(node.name) if isinstance(node, exp.Literal) else None
     except ValueError:

@@ -19,9 +19,9 @@ def joins_in_order(
 ) -> Iterator[tuple[exp.Join, Sequence[Expr]]]:
     """Yield each join with the conditions that hold for every joined row.
 
-    Inner joins, comma joins among them, change places with each other alone: an item that has an
-    equality with those before it comes first, among equals the one that is written first. Any other
-    join keeps its place.
+    Only inner joins, comma joins among them, change places. An item that has an equality with
+    those before it comes first; among several, the one that is written first. Any other join keeps
+    its place.
 
     Args:
         joins: as they are written.

@@ -164,7 +164,8 @@ class _Builder:
         relation = self._compared(relation, [*outputs.values(), *_other_clauses(tree)])
         relation = aggregated(relation, tree, list(outputs.values()), conditions, above)
         if conditions:
-            # Groups may come and go by the condition: what lies above is not additive any more.
+            # Groups may come and go by the condition: a step above this one is not additive any
+            # more.
             relation = Filter(relation, ())
         relation = windowed(relation, tree, [*outputs.values(), *above])
         if qualify_ is not None:
@@ -232,9 +233,9 @@ class _Builder:
         return Filter(self._compared(relation, others), tuple(windows))
 
     def _compared(self, relation: Relation, clauses: Sequence[Expr]) -> Relation:
-        """Return what is read with the comparisons of a time with the clock that clauses make.
+        """Return the relation, with the comparisons of a time with the clock that the clauses make.
 
-        Of a clock that a clause uses in another way there is no telling which rows it moves.
+        If a clause uses a clock in another way, the rows that the clock moves are unknown.
         """
         comparisons: list[ClockBound] = []
         for clause in clauses:
@@ -325,7 +326,7 @@ class _Builder:
 
 
 def _other_clauses(tree: exp.Select) -> list[Expr]:
-    """Return the clauses that stand above FROM, WHERE and the select list."""
+    """Return the clauses other than FROM, WHERE and the select list."""
     below = ("expressions", "where", "from_", "joins", "with_", "order")
     return [clause for clause in tree.iter_expressions() if clause.arg_key not in below]
 

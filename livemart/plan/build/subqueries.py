@@ -18,7 +18,7 @@ from livemart.plan.relations.relation import Expr, Relation, Scan, bare
 from livemart.plan.sql.determinism import line_of
 from livemart.plan.sql.written import sql_of
 
-# What a scalar subquery may do with its column and still be a value moved by a constant.
+# The operations on the column of a scalar subquery that still move a value by a constant.
 _MOVED = (
     exp.Column,
     exp.Identifier,
@@ -71,7 +71,7 @@ def scalar_value(
 
 
 def refuse_attached(item: Expr) -> None:
-    """Raise Inapplicable for what may stand behind a table or a subquery within its brackets."""
+    """Raise Inapplicable for a clause that may follow a table or a subquery within its brackets."""
     if item.args.get("sample") or item.args.get("pivots"):
         raise unsupported("PIVOT or TABLESAMPLE", item)
     if item.args.get("joins") or item.args.get("laterals"):
@@ -79,7 +79,7 @@ def refuse_attached(item: Expr) -> None:
 
 
 def refuse_subqueries(condition: Expr) -> None:
-    """Raise Inapplicable for a subquery that stands in an expression."""
+    """Raise Inapplicable for a subquery in an expression."""
     for node in condition.walk():
         if isinstance(node, exp.Exists) and not isinstance(node.this, exp.Query):
             # exists(array, element -> condition)
@@ -101,7 +101,7 @@ def only_scan(relation: Relation) -> Scan | None:
 
 
 def is_within_query(node: Expr, root: Expr) -> bool:
-    """Return True if a query stands between an expression and the root that it is part of."""
+    """Return True if a query is between an expression and the root that it is part of."""
     queries = (exp.Select, exp.SetOperation)
     return node.find_ancestor(*queries) is not root.find_ancestor(*queries)
 

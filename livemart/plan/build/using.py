@@ -20,7 +20,8 @@ _WRITTEN = "written"
 def mark_written(tree: Expr) -> None:
     """Mark every `coalesce` of the analyst's before the parser adds those of USING.
 
-    Of what a join finds equal the analyst's gives one as it is (7 or '07'), in a type of its own.
+    The analyst's returns one of the values that a join finds equal as it is (7 or '07'), in its own
+    type.
     """
     for call in tree.find_all(exp.Coalesce):
         call.meta[_WRITTEN] = True

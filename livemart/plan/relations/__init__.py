@@ -1,1 +1,1 @@
-"""What a query does, step by step: each step answers how a change passes through it."""
+"""The steps of a query: each answers how a change passes through it."""

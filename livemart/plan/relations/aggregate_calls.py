@@ -37,7 +37,7 @@ PICKS = frozenset(
 # So is that of these.
 TAKE_A_VALUE = PICKS | {"max", "min", "lag", "lead", "nth_value"}
 _COLLECTED = (exp.ArrayAgg, exp.ArrayUniqueAgg)
-# What stands around a call and is no other one.
+# The wrappers around a call that are no calls themselves.
 WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 
 
@@ -115,7 +115,7 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
         while isinstance(around, exp.Filter | exp.Paren):
             around = around.parent
         if isinstance(around, exp.ArraySort):
-            # With a comparison of its own, equal elements may stand in any order.
+            # With its own comparison, equal elements may be in any order.
             return around.args.get("expression") is not None
         return not isinstance(around, exp.ArraySize | exp.ArrayMax | exp.ArrayMin)
     return True

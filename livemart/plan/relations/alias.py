@@ -1,4 +1,4 @@
-"""Gives a subquery, a common table expression or a table a name of its own.
+"""Gives a subquery, a common table expression or a table a name.
 
 Linear: only the names of columns change.
 """

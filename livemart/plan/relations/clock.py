@@ -1,7 +1,8 @@
 """Finds comparisons of a time with the clock: which slices of time they pass when `as_of` moves.
 
-Used for each SELECT. A condition of WHERE is a window as well, outside which no row matters. What
-uses the clock in another way is none of them.
+Used for each SELECT. A condition of WHERE is a window as well, outside which no row matters. A
+clause
+that uses the clock in another way is none of them.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ class ClockBound:
     """A comparison of `time` (over the input of the step that makes it) with `threshold`.
 
     `threshold` is deterministic over the one column `__clock__`, the value of the clock at
-    `occurrence`. When the clock moves, the comparison turns out otherwise only for rows whose time
-    lies between the lower and the higher threshold; of the two ends only the lower one counts
+    `occurrence`. When the clock moves, the comparison has another result only for rows whose time
+    is between the lower and the higher threshold. Only the lower one counts as between
     (`has_lower_end`, for `>=` and `<`) or only the higher one (for `>` and `<=`). `is_lower`: the
-    time lies at or after the threshold, not before it.
+    time is at or after the threshold, not before it.
 
     No order changed here, but the clock moved on: those that leave the last day are passed.
 

@@ -13,7 +13,7 @@ from livemart.plan.sql.written import sql_of
 
 
 def constants_of(relation: Relation, expr: Expr) -> frozenset[str] | None:
-    """Return the constants that `expr` is one of in every row; None if it is made of columns.
+    """Return the constants that `expr` is one of in every row; None if it depends on columns.
 
     A key that is one constant confines nothing; one of two tells the branch that a change is in.
 

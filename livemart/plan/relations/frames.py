@@ -85,7 +85,7 @@ def frame_of(spec: Expr, call: Expr) -> Frame | None:
 
 
 def _offset(bound: Expr | str | None, side: str | None, *, is_start: bool) -> int | None:
-    """Return how far before the row a bound lies, in microseconds; negative: after it."""
+    """Return how far a bound is before the row, in microseconds; negative: after it."""
     if bound is None:
         return 0 if not is_start else None
     if isinstance(bound, str):

@@ -1,8 +1,7 @@
 """Lets rows influence each other, but only within a key: GROUP BY, DISTINCT and OVER.
 
 Built for each SELECT that has one. A gate keeps its input's columns, so that the select list above
-it can be taken as it is written; what may pass as a region key is what the gate's own keys are made
-of.
+it can be taken as it is written. Only an expression over the gate's own keys may be a region key.
 """
 
 from __future__ import annotations
@@ -34,11 +33,10 @@ class Gate(Relation):
     """A step within whose `keys` rows influence each other.
 
     `ties`: why more than one answer is right, if the order of its rows decides and may tie. All
-    rows of a group are then one decision: what is stored of it is replaced as a whole or not at
-    all.
+    rows of a group are then one decision: its stored rows are replaced as a whole or not at all.
 
-    What is made of the keys passes, for all rows of a group agree in it, and may confine a change.
-    What is computed of several rows may not.
+    An expression over the keys passes, for all rows of a group agree in it, and may confine a
+    change. A value that is computed from several rows may not.
 
     >>> show(
     ...     "select upper(shop_id) as shop, max(customer_id) as customer"
@@ -98,7 +96,7 @@ class Gate(Relation):
             for key in want.keys
         )
         if self.ties:
-            # A constant stands beside every group: it keeps none together.
+            # A constant is the same in every group: it keeps none together.
             restrictions.decisions.setdefault(id(self), []).append(
                 tuple(None if key is None or is_constant(key) else key for key in keys)
             )

@@ -93,7 +93,7 @@ class Generate(Relation):
         return None if self._reads_generated(expr) else self.source.trace(expr)
 
     def unique_keys(self) -> list[frozenset[str]]:
-        """A row's elements are told apart by their position, where posexplode gives it."""
+        """Return each key of the input with the position from posexplode; none without one."""
         if not isinstance(self.generator, exp.Posexplode):
             return []
         position = sql_of(column(self.names[0], self.qualifier))

@@ -88,7 +88,7 @@ class Join(Relation):
         self.kind = kind
         self.keys = tuple(keys)
         self._right_qualifiers = right_qualifiers
-        # What was asked before: chains of joins ask the same of one another again and again.
+        # Answers to earlier questions: chains of joins repeat the same ones many times.
         self._answers: dict[tuple[str, ...], list[KeyQuery] | Inapplicable] = {}
 
     # Sides -------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Join(Relation):
     def _translated(self, expr: Expr, target: Literal["left", "right"]) -> Expr | None:
         """Return `expr` itself, or the key that a match makes equal to it.
 
-        What is equal need not look alike (7 and '07'): so no expression over a key is translated.
+        Equal values need not look alike (7 and '07'): so no expression over a key is translated.
         """
         if self.side(expr) in (target, "none"):
             return expr
@@ -207,10 +207,11 @@ class Join(Relation):
     def _rekeyed(self, want: Sequence[Expr], changed: Literal["left", "right"]) -> list[KeyQuery]:
         """Join the changed rows of one side with the rows of the other.
 
-        Where all that is wanted stands on the other side, its present rows are enough: what a row
-        was before is among that side's own changes. A mixture of both sides also needs the other's
+        If all wanted columns are on the other side, its present rows are enough: the earlier values
+        of
+        a row are among that side's own changes. A mixture of both sides also needs the other's
         old images, for rows of both sides may have changed in one batch. A join key is never the
-        time that a region widens: rows in a frame's reach have keys of their own.
+        time that a region widens: rows in a frame's reach have their own keys.
         """
         return self._by_traceable(lambda keys: self._rekeyed_by(keys, want, changed))
 
@@ -267,7 +268,7 @@ class Join(Relation):
         rights = self.right.rows(list(needed["right"].values()), past=past)
         joins = [(kind, right, on) for right in rights]
         if self.kind == "left":
-            # What the keys match, another condition may not: any row may find nothing.
+            # The keys may match where another condition does not: any row may find nothing.
             joins.append(("left", rights[0], " on false"))
         _require_few(len(lefts) * len(joins))
         return [
@@ -313,8 +314,8 @@ class Join(Relation):
     def _keeping(key: Expr, translated: Expr | None, side: Relation) -> Expr | None:
         """Return a key over one side, if it may tell apart what is decided among ties there.
 
-        What equals it need not be of its type, and then several of its values equal one of the
-        other's. Of plain columns a refresh knows the types.
+        A value that equals it need not be of its type; then several of its values equal one of the
+        other's. A refresh knows the types of plain columns.
         """
         if translated is None or translated is key or isinstance(translated, exp.Column):
             return translated
@@ -323,7 +324,7 @@ class Join(Relation):
     def _asked_of_right(self, expr: Expr) -> Expr | None:
         """Return `expr` over the right side, where every match of a row on the left is found by it.
 
-        A row that finds nothing has NULL for all of an optional side, and must not come to have.
+        A row that finds nothing has NULL for all of an optional side, and must keep it.
         """
         if self.kind == "left" and self.side(expr) in ("right", "both"):
             return None

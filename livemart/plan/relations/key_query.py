@@ -62,7 +62,7 @@ class KeyQuery:
     occurrence: int | None
 
     def only(self, places: Sequence[int]) -> KeyQuery:
-        """Return the query of some of its values alone, numbered anew."""
+        """Return the query of some of its values alone, numbered from 0."""
         values = tuple(self.values[place] for place in places)
         columns = self.columns and tuple(self.columns[place] for place in places)
         return _written(values, self.source, columns, is_distinct=True)

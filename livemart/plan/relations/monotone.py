@@ -33,9 +33,10 @@ _UNITS = {
 
 
 def base_time(expr: Expr) -> tuple[str, int] | None:
-    """Return the one column a time is made of and a bound of their distance in microseconds.
+    """Return the one column that a time is computed from, and a bound of their distance.
 
-    The result of the expression differs from the column by at most the bound, in either direction.
+    The result of the expression differs from the column by at most the bound, in microseconds, in
+    either direction.
 
     >>> from sqlglot import parse_one
     >>> base_time(parse_one("date_trunc('hour', ordered_at)", dialect="spark"))

@@ -83,7 +83,7 @@ class Compared(Renaming):
 class Filter(Compared):
     """Keep the rows that meet a condition; `bounds`: windows against the clock that it demands.
 
-    An order that lies outside of the window, before and after its change, affects nothing.
+    An order outside the window, before and after its change, affects nothing.
 
     >>> show(
     ...     "select shop_id, max(amount) as most from raw.orders where amount > 5 and ordered_at >="

@@ -78,8 +78,8 @@ class Restriction:
     """Rows of one stored relation to read; neither keys nor time: the whole relation.
 
     `keys`: index of the region's key, stored column, and how many microseconds at most the two are
-    apart. `time`: the stored column that lies in the region's intervals, once these are widened by
-    so many microseconds `before` and `after`.
+    apart. `time`: the stored column that must be in the region's intervals, once these are widened
+    by so many microseconds `before` and `after`.
 
     The day is no stored column: its rows are looked for up to 24 hours around it.
 
@@ -101,7 +101,7 @@ class Restriction:
 
 @dataclass(slots=True)
 class Restrictions:
-    """What a region asks of the steps below a query.
+    """The rows and decisions that a region asks for from the steps below a query.
 
     `scans`: by occurrence, alternatives over its stored columns. `decisions`: by gate where rows
     may tie, the region's keys as they arrive there on each way; None where a key does not tell its
@@ -163,7 +163,7 @@ class Relation(ABC):
         return False
 
     def is_elastic(self, expr: Expr) -> bool:
-        """Return True if what `expr` computes hangs on other rows: bounds of a session.
+        """Return True if the value of `expr` depends on other rows: bounds of a session.
 
         A session window is asked for through all names that it got below: rows that come between
         move it, so it confines nothing.
@@ -275,7 +275,7 @@ class Scan(Relation):
 
 
 class RowByRow(Relation):
-    """A step each of whose rows is made of one row of one input, which all questions go on to.
+    """A step that computes each row from one row of one input, to which all questions go on.
 
     Orders and returns are two inputs, and each is asked for the shop by its own name for it.
 
@@ -371,11 +371,11 @@ def replaced(expr: Expr, replacement: Callable[[exp.Column], Expr | None]) -> Ex
     """Return a copy of `expr` with some of its columns replaced.
 
     Args:
-        replacement: what stands for a column; None for the column itself.
+        replacement: the expression for a column; None for the column itself.
 
     Raises:
-        Inapplicable: PARSE_UNSUPPORTED, if a parameter of a function of elements has the name of a
-            column that would come to stand within its body.
+        Inapplicable: PARSE_UNSUPPORTED, if a parameter of a function of elements has the name of
+            a column that would be moved into its body.
     """
     copy = expr.copy()
     for reference in list(columns_of(copy)):

@@ -119,6 +119,6 @@ def _literal(expr: Expr) -> str | int | None:
     if not isinstance(expr, exp.Literal):
         return None
     if expr.is_string:
-        # What an escape stands for is for Spark to say: 'a\d' is 'ad' there.
+        # Only Spark decides what an escape stands for: 'a\d' is 'ad' there.
         return None if "\\" in sql_of(expr) else str(expr.this)
     return int(expr.this) if expr.is_int else None

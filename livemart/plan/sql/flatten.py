@@ -87,7 +87,7 @@ class Flat(Template[Occurrence]):
         }
 
     def cut(self, start: int, end: int) -> Template[Occurrence]:
-        """Return what stands between two offsets of `text`, neither of them within a name."""
+        """Return the text between two offsets of `text`, neither of them within a name."""
         pieces: list[str | Occurrence] = []
         offset = 0
         for piece in self.pieces:
@@ -212,7 +212,7 @@ def _span(text: str, table: exp.Table) -> tuple[int, int]:
 
 
 def _behind_sample(text: str, start: int) -> int:
-    """Return where the sample of a table ends: an alias stands behind it."""
+    """Return where the sample of a table ends: an alias follows it."""
     if (sample := _SAMPLE.match(text, start)) is None:
         raise refusal("PARSE_UNSUPPORTED", "a sample that is not written plainly")
     return sample.end()

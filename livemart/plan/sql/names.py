@@ -44,8 +44,8 @@ def note_names(tree: exp.Expr) -> None:
 def even_out(tree: exp.Expr) -> None:
     """Give each name its one spelling.
 
-    What follows a dot behind a value stays as it is written: of a map it is a key, which has a
-    letter case.
+    A name behind a dot that follows a value stays as it is written: it may be a key of a map, whose
+    letter case matters.
     """
     for identifier in tree.find_all(exp.Identifier):
         if isinstance(identifier.parent, exp.Dot) and identifier.arg_key == "expression":

@@ -1,6 +1,6 @@
 """Parses Spark SQL as a tree for the analysis; what does not change the rows is left out.
 
-Used wherever SQL is looked at. What the parser does not know is a reason, not an error.
+Used wherever SQL is looked at. A construct that the parser does not know is a reason, not an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from livemart.errors import first_lines
 from livemart.plan.reasons import refusal
 from livemart.plan.sql.written import WrittenParser, cut_texts, plain_text
 
-# What the parser does not know is a reason in the plan, not a line on the user's terminal.
+# Unknown syntax is a reason in the plan, not a line on the user's terminal.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 _Tree = TypeVar("_Tree", bound=exp.Expr)

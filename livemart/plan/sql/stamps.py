@@ -90,7 +90,7 @@ def _names_of(tree: exp.Query) -> tuple[str, ...]:
 
 
 def _makes_same_rows(trees: Sequence[exp.Query]) -> bool:
-    """Return True if no generator differs: it makes rows even where nobody asks for its column."""
+    """Return True if no generator differs: it makes rows even if no query uses its column."""
     generators = [
         [sql_of(it) for it in tree.find_all(exp.Func) if function_name(it) in _GENERATORS]
         for tree in trees

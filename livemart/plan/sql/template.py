@@ -16,13 +16,13 @@ _Other = TypeVar("_Other")
 
 @dataclass(frozen=True)
 class Template(Generic[_Hole]):
-    """SQL in pieces: texts, and what says which relation stands between them."""
+    """SQL in pieces: texts, and between two of them a hole that says which relation fills it."""
 
     pieces: tuple[str | _Hole, ...]
 
     @property
     def holes(self) -> tuple[_Hole, ...]:
-        """What is to be filled, in order of appearance."""
+        """The holes to fill, in order of appearance."""
         return tuple(piece for piece in self.pieces if not isinstance(piece, str))
 
     def render(self, name_of: Callable[[_Hole], str]) -> str:

@@ -68,7 +68,7 @@ class WrittenParser(SparkParser):
         node = super()._parse_function_call(functions, anonymous, *options)
         if node is None or anonymous or name not in self.FUNCTION_PARSERS:
             return node
-        # Some calls have a parser of their own, which may pass over an argument.
+        # Some calls have their own parser, which may pass over an argument.
         end = self._index
         self._retreat(first)
         try:
@@ -136,12 +136,12 @@ def cut_texts(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
             continue
         below = sorted(_below(node, ()), key=lambda item: item[1])
         if any(end == 0 for _, (_, end) in below):
-            # A column of which the parser does not tell where it stands.
+            # A column without a position: the parser does not report one.
             continue
         pieces, paths, position = [], [], span[0]
         for path, (begin, end) in below:
             if begin < position:
-                # One argument that stands in the tree twice.
+                # One argument that is in the tree twice.
                 continue
             pieces.append(_between(words, position, begin))
             paths.append(path)
@@ -152,7 +152,7 @@ def cut_texts(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
 
 
 def span_of(node: exp.Expr) -> tuple[int, int] | None:
-    """Return where an expression stands in the text that it was parsed from, None if unknown."""
+    """Return the place of an expression in the text that it was parsed from, None if unknown."""
     span: tuple[int, int] | None = node.meta.get(_SPAN)
     return span
 
@@ -184,7 +184,7 @@ def _places(node: exp.Expr) -> set[object]:
 
 
 def _span_of(column: exp.Column) -> tuple[int, int]:
-    """Return where the names of a column stand; (0, 0) if the parser does not tell."""
+    """Return the place of the names of a column; (0, 0) if the parser does not report it."""
     parts = column.parts
     begin, end = parts[0].meta.get("start"), parts[-1].meta.get("end")
     return (0, 0) if begin is None or end is None else (int(begin), int(end) + 1)
@@ -208,7 +208,7 @@ def _words(tokens: Sequence[Token], text: str) -> dict[int, tuple[int, str]]:
 
 
 def _between(words: dict[int, tuple[int, str]], begin: int, end: int) -> str:
-    """Return the tokens from `begin` to `end`; one blank for all that stood between two."""
+    """Return the tokens from `begin` to `end`; one blank for all text between two."""
     text, position = "", begin
     for start in sorted(start for start in words if begin <= start < end):
         stop, word = words[start]
@@ -234,7 +234,7 @@ class _WrittenGenerator(SparkGenerator):
 
 
 def _at(node: exp.Expr, paths: Sequence[_Path]) -> list[exp.Expr] | None:
-    """Return what stands at each path now; None if the tree has another shape by now."""
+    """Return the node at each path now; None if the tree has another shape by now."""
     children = []
     for path in paths:
         child: object = node
@@ -254,7 +254,7 @@ _SPARK = Dialect.get_or_raise("spark")
 
 
 def is_atom(expr: exp.Expr) -> bool:
-    """Return True for what needs no brackets around it where a column stood."""
+    """Return True for an expression that needs no brackets around it in place of a column."""
     return bool(expr.meta.get(_CALL)) or isinstance(
         expr, exp.Column | exp.Literal | exp.Paren | exp.Null | exp.Boolean | exp.Dot
     )

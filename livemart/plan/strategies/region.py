@@ -42,12 +42,12 @@ _IN_TWO_MODELS = "store the rows with the window in a model, and group that: bot
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """How an affected region is found and what is read to recompute it.
+    """How an affected region is found, and which rows are read to recompute it.
 
     `keys` are output columns; `time` is the output column of the intervals, with `before` and
     `after` microseconds around each change. `affected`: queries of w0, w1, ... (the keys, then the
-    time). `windows`: by occurrence, where a row that
-    changed must lie to affect anything, if not anywhere.
+    time). `windows`: by occurrence, where a row that changed must be to affect anything, if not
+    anywhere.
     """
 
     name: ClassVar[str] = "region"
@@ -61,14 +61,14 @@ class Region:
 
     @property
     def stored(self) -> Restriction:
-        """Which of the model's own rows may lie in the region."""
+        """Return the restriction to those of the model's own rows that may be in the region."""
         return Restriction(
             tuple((index, name, 0) for index, name in enumerate(self.keys)), self.time
         )
 
 
 def confined_by(region: Region, places: Sequence[int]) -> Region:
-    """Return a region that only some of its keys confine; the keys are numbered anew.
+    """Return a region that only some of its keys confine; the keys are numbered from 0.
 
     >>> from livemart.plan.relations.key_query import RowsOf, key_query
     >>> columns = [exp.column("shop"), exp.column("day")]
@@ -109,9 +109,9 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
 
     Raises:
         Inapplicable: KEY_NOT_IN_OUTPUT, if no output column confines a change;
-            NONDETERMINISTIC_ORDER or NONDETERMINISTIC_AGG, if none does that also keeps together
-            what hangs on rows that may tie; COST_GATE, if to find the affected keys takes more than
-            to recompute everything.
+            NONDETERMINISTIC_ORDER or NONDETERMINISTIC_AGG, if none that does keeps together the
+            rows that depend on rows that may tie; COST_GATE, if finding the affected keys takes
+            more than recomputing everything.
 
     >>> show("select shop_id, max(amount) as most from raw.orders group by shop_id", "orders")
     region: shop_id
@@ -133,7 +133,7 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
         times = (name for name in names if top.is_local_time(name) and top.meets_frame(name))
         time = next(times, None)
     if ties := ties_of(top):
-        # What lies in an interval may share a decision with what lies outside.
+        # Rows in an interval may share a decision with rows outside.
         time = None
         confining, keys = keys, keeping_decisions(top, keys)
         if confining and not keys:

@@ -2,7 +2,7 @@
 
 For key k let a be the first changed time and p the last stored row before a. Rows before a are
 unaffected, so s(x) = s(p) + arrivals in (p, x] - rows in [p - W, x - W). The cost is that of the
-change and of what leaves the frames, not of the frames.
+change and of the rows that leave the frames, not of the frames.
 
 Measured: restaurant_sales_trend of `make bench-refresh` takes 0.3 s a batch at 200 k and at 2 M
 orders; by region it took 3.5 s and 9.7 s, on a busier machine (the median model: twice as long).
@@ -161,7 +161,7 @@ def _source(expr: Expr) -> str | None:
 
 
 def _total(name: str, expr: Expr, order: Expr, partition: list[Expr]) -> Total | None:
-    # What a second cast would round on the way is not in the stored total's type.
+    # The type of the stored total does not hold digits that a second cast would round on the way.
     if isinstance(expr, exp.Cast):
         expr = bare(expr.this)
     if not isinstance(expr, exp.Window) or expr.alias:

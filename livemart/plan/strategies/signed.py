@@ -2,9 +2,10 @@
 
 Every output row of a linear query comes from exactly one row of an *anchor*: a scan that no join
 looks up. Evaluating the query over the touched anchor rows, once as they were and once as they
-are, and subtracting gives the exact change: rows that were touched in vain cancel out. A scan on
-the other side of a join is a *lookup*: it is read whole, and a change to it touches the anchor rows
-that share its join key.
+are, and subtracting gives the exact change: rows that were touched in vain cancel out.
+
+A scan on the other side of a join is a *lookup*: it is read whole, and a change to it touches the
+anchor rows that share its join key.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ Role = Literal["key", "count_rows", "count", "sum"]
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """How a total is made, for Spark to say the types.
+    """The parts of a total from which Spark computes its types.
 
-    `arguments` select the summed expression (as w0), one for each branch of a union that is summed;
-    `steps` are SUM(w0) and what is put around it, inside out: SQL, and whether it is a TRY_CAST.
+    `arguments` select the summed expression (as w0), one for each branch of a union that is summed.
+    `steps` are SUM(w0) and the calls around it, inside out: SQL, and whether it is a TRY_CAST.
     """
 
     arguments: tuple[KeyQuery, ...]
@@ -80,9 +81,9 @@ class Output:
 class Lookup:
     """A scan on the joined side; `keys` pairs its column with the anchors' (occurrence, column).
 
-    No keys: a change to it cannot be confined to anchor rows. `is_linear`: each output row is made
-    of exactly one of its rows, as of the anchor's, so that its changed rows alone tell what they
-    change.
+    No keys: a change to it cannot be confined to anchor rows. `is_linear`: each output row comes
+    from exactly one of its rows, as from one of the anchor's. Its changed rows alone then say which
+    rows they change.
     """
 
     occurrence: int
@@ -135,13 +136,13 @@ def signed_change(query: Query, facts: PlanFacts) -> Signed:
     signed: city key, orders count_rows, sales sum
     counts: orders with shop_id = shops.shop_id
 
-    Of a maximum nothing can be taken away:
+    Nothing can be taken away from a maximum:
 
     >>> show("select shop_id, max(amount) as most from raw.orders group by shop_id")
     region: shop_id
 
     Raises:
-        Inapplicable: NOT_ADDITIVE, or what a part of it is.
+        Inapplicable: NOT_ADDITIVE, or the reason of a part that has no rule.
     """
     branches = _branches(query.top, {name: column(name) for name in query.names}, False)
     anchors: list[int] = []
@@ -167,16 +168,16 @@ def signed_change(query: Query, facts: PlanFacts) -> Signed:
 
 
 def _linear_lookups(branches: Sequence[_Branch], lookups: Sequence[Lookup]) -> frozenset[int]:
-    """Return the lookups of which each output row is made of exactly one row."""
+    """Return the lookups of which each output row comes from exactly one row."""
     if len(branches) != 1 or branches[0].gate is not None:
         return frozenset()
-    # Of what is looked up at two places, two rows may meet in one.
+    # If a relation is looked up at two places, two of its rows may meet in one output row.
     parts, sites = Counter(_parts(branches[0].relation)), Counter(it.occurrence for it in lookups)
     return frozenset(one for one in sites if sites[one] == parts[one] == 1)
 
 
 def _parts(relation: Relation) -> Iterator[int]:
-    """Yield the scans of which each row of a relation is made of exactly one row."""
+    """Yield the scans of which each row of a relation comes from exactly one row."""
     if isinstance(relation, Scan):
         yield relation.occurrence
     elif isinstance(relation, Join):
@@ -377,7 +378,7 @@ def _stripped(expr: Expr) -> tuple[Expr, list[Expr]]:
 
 
 def _steps(expr: Expr) -> tuple[tuple[str, bool], ...]:
-    """Return SUM(w0) and what stands around it, inside out; a copy of the tree is changed."""
+    """Return SUM(w0) and the calls around it, inside out; a copy of the tree is changed."""
     call, wrappers = _stripped(expr.copy())
     call.set("this", exp.column(_ARGUMENT))
     return tuple(

@@ -20,10 +20,10 @@ from livemart.plan.sql.written import sql_of
 class Slice:
     """Rows of one occurrence that a comparison with the clock may pass when the clock moves.
 
-    `column` is a stored time; a row may matter if it lies within `margin` microseconds of the
-    interval between the old and the new value of `threshold` (SQL over the column `__clock__`). Of
-    its ends, the lower one belongs to the interval (`has_lower_end`), or the higher one. The window
-    lies above the threshold (`is_lower`), or below it.
+    `column` is a stored time. A row may matter if it is within `margin` microseconds of the
+    interval between the old and the new value of `threshold` (SQL over the column `__clock__`).
+    The lower end belongs to the interval (`has_lower_end`), or the higher one. The window is above
+    the threshold (`is_lower`), or below it.
     """
 
     occurrence: int
@@ -42,7 +42,7 @@ Windows = tuple[tuple[Slice, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What else than the query decides whether a strategy holds.
+    """The facts outside the query that decide whether a strategy holds.
 
     `is_append_only`: nothing that it reads ever goes, and no clock moves; `reads_values`: see
     `Plan.parameters`.
@@ -56,7 +56,7 @@ def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
     """Return the slices of all clock bounds, and the clocks with a bound that has none.
 
     When the clock moves by five minutes, the orders of two slices of five minutes are passed: those
-    that come in at the window's end, and those that leave it a day later.
+    that enter at the window's end, and those that leave it a day later.
 
     >>> show(
     ...     "select shop_id, count(*) as orders from raw.orders"
@@ -84,9 +84,9 @@ def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
 
 
 def windows_of(top: Relation) -> Mapping[int, Windows]:
-    """Return, by occurrence, the windows in one of which a row lies that a result can depend on.
+    """Return, by occurrence, the windows that hold all rows that a result can depend on.
 
-    Only filters that a stored row meets before any other row are asked: one that lies outside,
+    Only filters that a stored row meets before any other row are asked: a row that is outside,
     before the change and after it, changes nothing. An occurrence that is also read without such a
     filter is left out.
 

@@ -36,7 +36,7 @@ _WHOLE = " rows between unbounded preceding and unbounded following"
 _ORDERED_PICKS = frozenset({"arg_max", "arg_min", "max_by", "min_by"})
 # With the frame that ends in the rows that tie, they give what no other order of the rows tells.
 _OF_THE_LAST = frozenset({"last", "last_value", "nth_value"})
-# What sqlglot calls a subquery that has no name.
+# The name that sqlglot gives a subquery that has none.
 _NAMELESS = re.compile(r"_\d+$")
 _MICROSECONDS = (
     "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\","
@@ -48,7 +48,7 @@ _Written = Callable[[int], _Sql | None]
 
 
 class _Edit(NamedTuple):
-    """What stands between two offsets of a text in each way; None: what stands there now."""
+    """A replacement, for each way, of the text between two offsets; None: the text stays."""
 
     start: int
     end: int
@@ -267,13 +267,13 @@ def _copied(before: _Sql, behind: _Sql, place: _Place, order: Callable[[int], st
 
 
 def _mention(span: tuple[int, int], tokens: Sequence[Token]) -> tuple[int, int]:
-    """Return where the name stands of `... over name`, which ends a span."""
+    """Return the place of the name in `... over name`, which ends a span."""
     last = next(token for token in reversed(tokens) if token.end < span[1])
     return last.start, last.end + 1
 
 
 def _brackets(name: str, span: tuple[int, int], tokens: Sequence[Token]) -> tuple[int, int] | None:
-    """Return where the brackets of OVER (...) stand, or those of `window name as (...)`."""
+    """Return the place of the brackets of OVER (...), or of those of `window name as (...)`."""
     if name:
         starts = [
             tokens[place + 2].start

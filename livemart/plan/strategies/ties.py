@@ -1,8 +1,8 @@
 """Tells which rows must be recomputed together because their order may tie.
 
 Used by the region and the planner. A tie makes several answers right. All rows of a group are one
-decision, and groups do not know of each other: a refresh that decides anew for whole groups, and
-leaves the others as they are stored, leaves an answer that a build could have given (ADR-0011).
+decision, and groups do not know of each other. So a refresh that decides again for whole groups,
+and leaves the others as they are stored, gives an answer that a build could have given (ADR-0011).
 """
 
 from __future__ import annotations
@@ -55,17 +55,16 @@ def ties_of(top: Relation) -> tuple[Reason, ...]:
     read: orders, where shop_id = w0
     """
     gates = (relation for relation in top.walk() if isinstance(relation, Gate))
-    # Functions over one order are told once.
+    # Functions over one order are reported once.
     by_message = {reason.message: reason for gate in gates for reason in reversed(gate.ties)}
     return tuple(by_message.values())
 
 
 def keeping_decisions(top: Relation, keys: Sequence[Expr]) -> list[Expr]:
-    """Return the keys that keep together all output rows that hang on one decision among ties.
+    """Return the keys that keep together all output rows that depend on one decision among ties.
 
-    Rows that are recomputed and rows that stay as they are stored must not hang on one group: so
-    each key must tell the groups apart at every gate where rows may tie, and in the same way on
-    each path to it.
+    Recomputed rows and rows that stay as they are stored must not depend on one group. So each key
+    must tell the groups apart at every gate where rows may tie, and in the same way on each path.
 
     Each order would be a key of its own, but all of a shop show the amount of its newest one:
 
@@ -115,10 +114,10 @@ def scattered(tie: Reason) -> Reason:
 def computed_among_ties(relation: Relation, expr: Expr) -> Computed | None:
     """Return how a function of rows that may tie computes a value; None if it is its row's own.
 
-    What a row that was picked holds is its own. The value of a function over the rows of a group,
-    or of a frame, may come from one and be shown beside another.
+    A value of a picked row is that row's own. The value of a function over the rows of a group,
+    or of a frame, may come from one row and be shown beside another.
 
-    The amount before is taken from whichever order comes before, the sum is made of them all:
+    The amount before comes from whichever order is before it, the sum from all of them:
 
     >>> show(
     ...     "select shop_id, order_id, lag(amount) over w as before, sum(amount) over"
