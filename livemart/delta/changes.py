@@ -118,7 +118,7 @@ def _nothing(schema: pa.Schema) -> pa.Table:
 
 
 def changes_unavailable(relation: str, version: int, reason: str) -> RefreshError:
-    """Return the error of a change that cannot be told."""
+    """Return the error for a change that cannot be read."""
     return RefreshError(
         "CDF_UNAVAILABLE",
         f"{relation}: the changes of version {version} cannot be read: {reason}",

@@ -1,8 +1,8 @@
-"""Says in a commit of its own what files of a table hold, where readers would lose rows by the log.
+"""Commits right statistics for files of a table whose log makes readers lose rows.
 
 Used by the warehouse for files that others wrote. Spark gives no bounds of booleans, and NaN as
 one; earlier versions of livemart left out those of decimals, and let Parquet's bounds pass over
-NaN. No row changes: a file is named again with right statistics, or, where it misleads by itself,
+NaN. No row changes: a file is named again with right statistics, or, if the file itself misleads,
 written again.
 """
 
@@ -97,7 +97,7 @@ def _misleading(
     counts = adds.column("null_count").chunk(0)
     for name in files.indexed:
         kind = files.schema.field(name).type
-        # Of a column that is not among them deltalake asks for no bounds.
+        # deltalake asks for no bounds of a column that is not among them.
         if not (has_bounds(kind) or has_bounded_field(kind)) or name not in _names(sides[0]):
             continue
         is_wrong = np.zeros(len(files), dtype=bool)

@@ -1,8 +1,8 @@
 """Decides how rows are laid out in the files of a partition: small, and close in time.
 
 Used by the small lane's commits. A commit rewrites whole files, about 0.4 ms per 1,000 rows of
-each. Changes fall on recent rows and on few late ones, so files are kept to some 32,000 rows and,
-where a file is cut, cut by time: a change meets few files, and readers skip the others.
+each. Changes fall on recent rows and on few late ones. So files are kept to some 32,000 rows, and a
+file that is cut is cut by time: a change meets few files, and readers skip the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROWS_PER_FILE = 32_768
 SMALL_FILE_ROWS = 8_192
 # Up to so many rows a file is read whole, and may stay in memory.
 USUAL_FILE_ROWS = 2 * ROWS_PER_FILE
-# Files of like size (within a factor of 8) are merged when a partition has 16 of them: a row is
+# Files of like size (within a factor of 8) are merged when a partition has 16 of them. So a row is
 # rewritten a few times in its life, and no partition keeps more than some 60 small files.
 # Measured, 250 appends to two million rows: 88 files instead of 312, a batch 13 instead of 42 ms.
 _TIER_FACTOR = 8

@@ -1,8 +1,9 @@
 """Reads and writes the commits of Delta's log on a local disk.
 
-Used by the small lane and by all who ask what a commit did. deltalake writes a change of few rows
-by a MERGE that costs 100 to 600 ms and cannot compare maps; the small lane knows the files it
-rewrites, so it writes the commit itself (delta-io/delta, PROTOCOL.md; ADR-0006). A commit file
+Used by the small lane and by all readers of a commit's actions. deltalake writes a change of few
+rows by a MERGE that costs 100 to 600 ms and cannot compare maps. The small lane knows the files
+that
+it rewrites, so it writes the commit itself (delta-io/delta, PROTOCOL.md; ADR-0006). A commit file
 appears by link(2), which fails if another writer took the version.
 """
 
@@ -59,7 +60,10 @@ def log_path(table: Path, version: int) -> Path:
 
 
 def log_file(table: Path, version: int) -> LogFile | None:
-    """Return what tells a commit from one of a table made anew in its place; None if it is gone."""
+    """Return the identity of a commit's file; None if it was removed.
+
+    A table that was dropped and created again has another.
+    """
     path = str(log_path(table, version))
     try:
         status = os.stat(path)

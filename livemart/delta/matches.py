@@ -1,6 +1,6 @@
 """Remembers which rows of data files pass a filter, for the next reader of the same rows.
 
-Used by the versions of a table: models that share an input ask it for rows of the same keys, each
+Used by the versions of a table. Models that share an input ask it for rows of the same keys, each
 for its own columns, and two versions share most of their files. A look at a million texts takes
 longer than all the rest of such a read.
 """
@@ -27,7 +27,7 @@ class Matches:
 
 
 class RecentMatches:
-    """What is known of the filters that were asked for last. Safe to use from several threads."""
+    """Results of the filters that were asked for last. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

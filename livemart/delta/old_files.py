@@ -32,7 +32,7 @@ def old_files(folder: Path, kept_versions: Collection[int] = ()) -> list[Path]:
         OSError: the folder cannot be listed.
     """
     table = DeltaTable(str(folder))
-    # Of each version itself: one whose log entries are gone would refuse the whole list.
+    # Each version is asked by itself: one whose log entries are gone would refuse the whole list.
     named = {path for version in kept_versions for path in _files_of(folder, version)}
     paths = map(unquote, table.vacuum(dry_run=True, full=True))
     # deltalake 1.6 does not see that a version names them.

@@ -1,7 +1,7 @@
 """Keeps tables open, so that asking for a version costs two stat(2) and no replay of the log.
 
-Used by the warehouse alone. A table that was dropped, made anew or written by others is noticed at
-the next question.
+Used by the warehouse alone. If a table was dropped, created again or written by others, the next
+question notices.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OpenTables:
     def held(self, relation: str) -> Iterator[tuple[DeltaTable, TableVersion]]:
         """Give a table at its newest version, and that version's files.
 
-        Nobody else here commits to the table within the block.
+        No other code here commits to the table within the block.
 
         Raises:
             RefreshError: TABLE_MISSING.

@@ -164,10 +164,10 @@ def _new_path(partition: PartitionValues, prefix: str) -> str:
 def _write_parquet(
     path: Path, rows: pa.Table, repeating: Sequence[str]
 ) -> tuple[int, pq.FileMetaData]:
-    """Write one file; return its bytes, and what Parquet says of it.
+    """Write one file; return its bytes, and its metadata as Parquet has them.
 
-    Readers skip it by what it says, too. Parquet's bounds pass over NaN, which Spark and DuckDB
-    hold to be above all numbers; and a dictionary with one zero does not have the other for
+    Readers skip a file by these metadata, too. Parquet's bounds pass over NaN, which Spark and
+    DuckDB hold to be above all numbers. A dictionary with one zero does not have the other for
     Spark, which compares bits there. So such columns have neither.
     """
     path.parent.mkdir(parents=True, exist_ok=True)

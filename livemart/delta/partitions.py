@@ -1,7 +1,7 @@
 """Converts partition values: as columns, as folders, and as the log spells them.
 
-Used by readers and writers of data files, and by whoever compares rows with stored ones. Spark's
-writer stores some texts as NULL, so does this.
+Used by readers and writers of data files, and to compare rows with stored ones. Spark's writer
+stores some texts as NULL, so does this.
 """
 
 from __future__ import annotations

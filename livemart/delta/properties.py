@@ -1,6 +1,6 @@
 """Gives the table properties that every table of the warehouse has.
 
-Used by whoever creates a table: the small lane, and Spark through its session.
+Used to create a table: by the small lane, and by Spark through its session.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class IsIn:
 
 @dataclass(frozen=True, slots=True)
 class IsBetween:
-    """The column lies in a closed interval (or is NULL, if `has_null`); bounds as Arrow scalars."""
+    """The column is in a closed interval (or is NULL, if `has_null`); bounds as Arrow scalars."""
 
     column: str
     low: pa.Scalar
@@ -66,7 +66,7 @@ class RowFilter:
         return RowFilter(self.alternatives + other.alternatives)
 
     def bounded(self) -> RowFilter:
-        """Return a filter whose long lists of values are ranges: short enough to stand in SQL."""
+        """Return a filter whose long lists of values are ranges: short enough for SQL."""
         return RowFilter(
             tuple(
                 tuple(_as_range(condition) for condition in conditions)
@@ -139,7 +139,7 @@ def values_condition(
     has_null = array.null_count > 0
     unique = pc.drop_null(pc.unique(array))
     if len(unique) <= _MOST_VALUES:
-        # In order: whoever asks for the same rows asks in the same words.
+        # In order: two readers that ask for the same rows use the same words.
         return IsIn(name, unique.take(pc.sort_indices(unique)), has_null)
     bounds = pc.min_max(unique)
     return IsBetween(name, bounds["min"], bounds["max"], has_null)
@@ -164,7 +164,7 @@ def narrows(kind: pa.DataType) -> bool:
 def time_condition(
     name: str, kind: pa.DataType, low: int, high: int, *, has_null: bool
 ) -> Condition | None:
-    """Return the condition that a time lies between two instants (microseconds since 1970, UTC)."""
+    """Return the condition that a time is between two instants (microseconds since 1970, UTC)."""
     if not is_time(kind):
         return None
     return IsBetween(name, _instant(low, kind), _instant(high, kind), has_null)

@@ -182,7 +182,7 @@ def _find(files: TableVersion, removed_rows: pa.Table, key: Sequence[str]) -> li
 def _find_among(
     files: TableVersion, candidates: Sequence[DataFile], removed_rows: pa.Table, *, identical: bool
 ) -> list[_Touched]:
-    """Look for rows in several files at once: each look-up has a price of its own."""
+    """Look for rows in several files at once: each separate look-up costs time."""
 
     def read(file: DataFile) -> pa.Table:
         # A usual file is read whole at once: opening it twice costs more than its other columns.
@@ -218,10 +218,10 @@ def _in_portions(candidates: Sequence[DataFile]) -> list[list[DataFile]]:
 
 
 def _misplaced_files(files: TableVersion, added: pa.Table, rewritten: Set[str]) -> list[_Touched]:
-    """Return files to lay out anew.
+    """Return the files whose rows are to be laid out again.
 
-    Small ones beside which new rows land, where they have become too many; and a large one, such as
-    a build writes, of which readers want a small part.
+    These are small ones in a partition that gets new rows, if they have become too many; and a
+    large one, such as a build writes, if readers want a small part of it.
     """
     mask = crowded(files.rows_by_file, files.partition_codes)
     if mask.any() and files.partition_columns and added.num_rows:
@@ -319,7 +319,7 @@ def remove_action(file: DataFile) -> Action:
 
 
 def rewritten(files: TableVersion, file: DataFile, schema: pa.Schema) -> list[Action]:
-    """Write a file anew, its columns in these types; return the actions, which change no data."""
+    """Write a file again, its columns in these types; return the actions, which change no data."""
     rows = files.read_file(file, schema.names).cast(schema)
     stored = rows.drop_columns(list(files.partition_columns))
     actions = [

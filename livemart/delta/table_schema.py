@@ -29,7 +29,7 @@ def schema_of(table: DeltaTable) -> pa.Schema:
 
 
 class ShreddedError(pa.ArrowInvalid):  # type: ignore[misc]
-    """A file holds parts of its variants in columns of their own (`typed_value`).
+    """A file holds parts of its variants in separate columns (`typed_value`).
 
     Arrow would cast them away and call the rest the variant; Spark alone puts them together.
     """

@@ -14,7 +14,7 @@ its commit there.
 A commit of a model's rows also says how they came about and how many changed, so that a batch that
 begins again can tell it.
 
-A new checkpoint has a new epoch, since its batches count from 0 again; a rebuilt model has a new
+A new checkpoint has a new epoch, since its batches count from 0 again. A rebuilt model has a new
 generation, since the batch that rebuilds it may have written its table before. (The snapshot log is
 one table for all epochs and names its own, `epoch/snapshots`.)
 """
@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-# What the commit of a model says of itself: how it was refreshed, why in full, and the count of
-# `Commit.rows_changed`, but where all rows of its table were replaced.
+# Facts in the commit of a model: how it was refreshed, why in full, and the count of
+# `Commit.rows_changed`, unless all rows of its table were replaced.
 STRATEGY, REASON, ROWS_CHANGED = "strategy", "reason", "rows_changed"
 
 
@@ -83,7 +83,7 @@ class Tags:
     def file_letters(self, relation: str, count: int) -> Tag:
         """Return the tag of letters for whole files, where the table holds `count` of the batch.
 
-        A replay may find other reasons, so each commit of a batch has an id of its own.
+        A replay may find other reasons, so each commit of a batch has its own id.
         """
         return self._tag(relation, f"files/{count}")
 

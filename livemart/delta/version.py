@@ -50,7 +50,7 @@ Fragments = dict[tuple[str, tuple[str, ...]], pds.Fragment]
 
 @dataclass(frozen=True, slots=True)
 class SharedFiles:
-    """What the versions of one table share: files never change.
+    """The knowledge that the versions of one table share: files never change.
 
     `wide`: paths of large files of which a reader wanted a small part; `files` may be of many
     tables.
@@ -134,7 +134,7 @@ class TableVersion:
     def null_share(self, name: str) -> float | None:
         """Return the part of all rows that are NULL in a column, by statistics; None: unknown."""
         counted = f"null_count.{name}"
-        # Of a column `a.b` and field b of a struct a there is one name.
+        # A column `a.b` and field b of a struct a have the same name.
         if self._adds.column_names.count(counted) != 1:
             return None
         nulls = self._column(counted)
@@ -218,7 +218,7 @@ class TableVersion:
     ) -> pa.Table:
         """Return the rows of files, read whole and kept, that pass a filter."""
         tables = in_parallel(lambda file: self.read_file(file, self.schema.names), files)
-        # Whoever comes next for the same rows waits, instead of looking for them as well.
+        # The next reader of the same rows waits, instead of looking for them as well.
         with matches.lock:
             new = [place for place, file in enumerate(files) if file.path not in matches.places]
             passing = _places_of_rows([tables[place] for place in new], filter)

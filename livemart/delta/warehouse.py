@@ -56,11 +56,11 @@ _CORRECTION_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a commit did. `skipped`: the table carried this tag already, nothing was written.
+    """The result of a commit. `skipped`: the table carried this tag already, nothing was written.
 
-    `rows_changed`: of how many distinct rows there are more or fewer copies now. A row that was
-    updated is two of them, as it was and as it is; of a table that was replaced as a whole all its
-    rows count.
+    `rows_changed`: the number of distinct rows of which there are more or fewer copies now. A row
+    that was updated counts twice, as it was and as it is. If a table was replaced as a whole, all
+    its rows count.
     """
 
     version: int
@@ -82,7 +82,7 @@ class Warehouse:
         return self._tables.path(relation)
 
     def sql_at(self, relation: str, version: int) -> str:
-        """Return what stands after FROM for Spark to read the table itself, at a version."""
+        """Return the text after FROM by which Spark reads the table itself, at a version."""
         return f"delta.{quoted(str(self.path(relation)))} version as of {version}"
 
     def exists(self, relation: str) -> bool:
@@ -95,7 +95,7 @@ class Warehouse:
         return self._tables.newest(relation).version
 
     def table_id(self, relation: str) -> str:
-        """Return the id that a table keeps for life; a table made anew has another."""
+        """Return the id that a table keeps for life; a table that is created again has another."""
         return self._tables.newest(relation).table_id
 
     def arrow_schema(self, relation: str, version: int | None = None) -> pa.Schema:
@@ -252,7 +252,7 @@ class Warehouse:
                 ) from error
             self._checkpoint(relation, version)
         if written:
-            # Whoever asks for the change reads it: it may be more than memory should hold.
+            # The reader of the change reads it: it may be more than memory should hold.
             return Commit(version, rows.num_rows)
         weights = pc.subtract(rows.column(NEW_COUNT), rows.column(OLD_COUNT))
         change = rows.select(index.schema.names).append_column(

@@ -1,4 +1,4 @@
-"""Gives columns of a table wider types in one commit: its files are written anew, its rows stay.
+"""Gives columns of a table wider types in one commit: its files are written again, its rows stay.
 
 Used by the warehouse. Delta can widen a type without touching a file (`typeWidening`), but such a
 table is refused by deltalake, here and in other readers. The commit says that no data changed, so

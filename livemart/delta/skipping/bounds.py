@@ -1,9 +1,9 @@
-"""Says between which values the columns of a data file lie, as Delta's log spells it.
+"""Computes the bounds of a data file's columns, as Delta's log spells them.
 
-Used by whoever writes data files, or says again what they hold. Readers skip a file by its bounds,
-and deltalake's dataset takes one that is missing for NULL and skips the file, whatever it holds. So
-the log has bounds of all columns of a file, or of none: any reader then reads it. None has a file
-in which a column holds NaN, which is above all numbers in Spark and beside them in Arrow, or a
+Used to write data files, or to say again what they hold. Readers skip a file by its bounds, and
+deltalake's dataset takes one that is missing for NULL and skips the file, whatever it holds. So
+the log has bounds of all columns of a file, or of none: any reader then reads it. A file has none
+if one of its columns holds NaN, which is above all numbers in Spark and beside them in Arrow, or a
 value that cannot be written.
 """
 
@@ -137,7 +137,7 @@ def has_zero(values: pa.ChunkedArray) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """What a footer says of a column; `low` and `high` None: nothing."""
+    """The statistics of a column in a footer; `low` and `high` None: no bound."""
 
     nulls: int
     low: Any = None
@@ -175,7 +175,7 @@ def _summary(values: pa.ChunkedArray) -> _Summary:
 
 
 def _bounds(summary: _Summary) -> tuple[str, str] | None:
-    """Return the bounds of a column as JSON; None if they cannot be told.
+    """Return the bounds of a column as JSON; None if they are unknown.
 
     Timestamps are widened to whole milliseconds, long texts to prefixes around them.
     """
