@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from livemart.arrow.variants import has_parts, identities, is_variant
 
-# No table of the analyst's has columns that begin like these: they stand beside its own.
+# No table of the analyst's has columns that begin like these: they are added to its own.
 WEIGHT = "__livemart_weight"
 # How often a changed row was there, and is there now.
 OLD_COUNT = "__livemart_old_count"
@@ -94,7 +94,7 @@ def difference(new: pa.Table, old: pa.Table) -> pa.Table:
     both = pa.concat_tables([new, old.cast(new.schema)]).combine_chunks()
     keys = [_canonical(one_array(column), identical=True) for column in both.columns]
     if not all(_is_plain(key.type) for key in keys):
-        # Of other values Arrow has no groups: their codes are.
+        # Arrow cannot group by values of other types, but by their codes.
         keys = [pa.array(row_codes(keys, both.num_rows, identical=True))]
     names = [f"key_{number}" for number in range(len(keys))]
     counted = pa.table(
@@ -199,7 +199,7 @@ def matching_rows(
 def with_both_zeros(rows: pa.Table) -> pa.Table:
     """Return the rows, and those with -0.0 or 0.0 also with the other one.
 
-    The two are one key, but a text or a quotient that is made of them tells them apart.
+    The two are one key, but a text or a quotient that is computed from them tells them apart.
     """
     for place, field in enumerate(rows.schema):
         if pa.types.is_floating(field.type):

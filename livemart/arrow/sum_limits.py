@@ -1,8 +1,8 @@
-"""Says what a stored total proves of the sum that it stands for.
+"""Says what a stored total proves about the sum that it stands for.
 
-Used by signed changes and running totals. Without ANSI mode a sum of integers wraps, a sum of
-decimals that overflows is NULL, and a cast wraps or makes NULL what it cannot hold: a stored NULL,
-or the 0 that COALESCE made of it, need not be nothing.
+Used by signed changes and running totals. Without ANSI mode a sum of integers wraps, and a sum of
+decimals that overflows is NULL. A cast wraps a value that it cannot hold, or makes it NULL. So a
+stored NULL, or the 0 that COALESCE made of it, need not be nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from livemart.arrow.exact_numbers import Whole
 # SUM over DECIMAL(p, s) is DECIMAL(p + 10, s), and no decimal has more than 38 digits.
 _DIGITS_OF_SUM = 10
 _MOST_DIGITS = 38
-# Spark adds up in an order of its own: values that cancel out may overflow on the way. Where no
+# Spark adds up in any order: values that cancel out may overflow on the way. Where no
 # count of rows rules that out, totals must stay this many times below what SUM can hold.
 _ROOM = 1_000
-# What 64 bits hold is below it.
+# A value of 64 bits is below it.
 _LONGS = 2**63
 
 _Mask = npt.NDArray[np.bool_]
@@ -30,7 +30,7 @@ _Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class SumStep:
-    """What a cast or COALESCE around a sum gives. `wraps`: an integer that does not fit wraps."""
+    """The result of a cast or COALESCE on a sum. `wraps`: an integer that does not fit wraps."""
 
     kind: pa.DataType
     wraps: bool = True
@@ -38,7 +38,7 @@ class SumStep:
 
 @dataclass(frozen=True, slots=True)
 class SumLimits:
-    """What a column of totals can hold; numbers count the last digit of its type.
+    """The limits of a column of totals; numbers count the last digit of its type.
 
     Attributes:
         limit: totals are known below it: integers that wrap, wrap beyond.
@@ -97,13 +97,13 @@ def sum_limits(argument: pa.DataType, steps: Sequence[SumStep]) -> SumLimits | N
     largest = _bound(argument) * unit
     limits = [_bound(step.kind) * unit for step in chain]
     sure_rows: int | None = None
-    # What wraps is at most so large.
+    # A wrapped total is at most so large.
     most: int | None = None
     for step, limit in zip(chain, limits, strict=True):
         is_narrower = most is None or most > limit
         if pa.types.is_integer(step.kind) and step.wraps:
             if is_narrower and sure_rows is not None:
-                # What wraps does not show how large it was, and so whether it was lost before.
+                # A wrapped total does not show how large it was, and so whether it was lost before.
                 return None
         elif is_narrower:
             rows = limit // largest

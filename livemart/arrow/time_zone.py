@@ -1,4 +1,4 @@
-"""Says how far apart times may lie in a session whose days are not those of UTC.
+"""Says how far apart times may be in a session whose days are not those of UTC.
 
 Used wherever a refresh turns a distance that the planner found into a condition on stored rows. The
 planner counts days of 24 hours from midnight UTC; Spark counts those of the session's zone, and
@@ -25,9 +25,9 @@ class TimeZone:
     def reach(self, distance: int, *kinds: pa.DataType) -> int:
         """Return a bound of the distance in this zone, in microseconds.
 
-        Times without a zone, and dates, are up to a day from the instant that they stand for; a
-        day of the zone, or several, are up to a day longer or shorter than those of 24 hours, where
-        a country has changed sides of the date line; an hour is so by an hour.
+        Times without a zone, and dates, are up to a day from the instant that they stand for. A day
+        of the zone, or several, may differ by up to a day from those of 24 hours, where a country
+        has changed sides of the date line. An hour may differ by an hour.
 
         Args:
             distance: the same in UTC.
@@ -45,7 +45,7 @@ class TimeZone:
         return distance + 2 * DAY
 
     def counts_exactly(self, distance: int) -> bool:
-        """Return True if times that a duration lies between are so many microseconds apart."""
+        """Return True if the distance of two times is exactly the duration, in microseconds."""
         return self.is_utc or distance < DAY
 
 

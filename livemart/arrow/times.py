@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from livemart.arrow.bags import one_array
 from livemart.epoch import EPOCH, epoch_micros
 
-# In microseconds. No stored time lies farther from 1970 than EVER.
+# In microseconds. No stored time is farther from 1970 than EVER.
 DAY = 86_400_000_000
 EVER = 4_000_000_000_000_000_000
 

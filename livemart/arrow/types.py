@@ -1,7 +1,7 @@
 """Gives each Spark type the one Arrow form in which its values are held, compared, written.
 
-Used by whoever reads, hands over, looks up or commits rows in memory. A value that a type cannot
-hold is an error, never NULL.
+Used to read, hand over, look up and commit rows in memory. A value that a type cannot hold is an
+error, never NULL.
 """
 
 from __future__ import annotations

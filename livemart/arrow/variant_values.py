@@ -1,9 +1,10 @@
 """Reads the bytes of a VARIANT: which values are equal, and what a value is in Python.
 
 Used where variants are compared and served. Layout: apache/parquet-format, VariantEncoding.md,
-version 1. Equal is what no function of Spark tells apart: objects whose fields come in another
-order or whose names are kept otherwise, integers and texts of another width, decimals with another
-number of zeros at their end; not 1 and 1.0, -0.0 and 0.0, or a date and its text.
+version 1. Two values are equal if no function of Spark tells them apart. Equal are objects whose
+fields are in another order or whose names are kept otherwise, integers and texts of another width,
+decimals with another number of zeros at their end. Not equal are 1 and 1.0, -0.0 and 0.0, or a
+date and its text.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _TIME, _NANOS, _NANOS_NTZ, _UUID = 17, 18, 19, 20
 _WIDTHS = dict(zip(range(15), (0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4), strict=True))
 _WIDTHS |= {_TIME: 8, _NANOS: 8, _NANOS_NTZ: 8, _UUID: 16}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Python's stack takes a few times as many; whoever writes or reads the JSON has a stack as well.
+# Python's stack takes a few times as many; programs that write or read the JSON have a stack as
+# well.
 MOST_LEVELS = 200
 
 

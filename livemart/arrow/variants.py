@@ -1,4 +1,4 @@
-"""Holds VARIANT in Arrow as a type of its own, told apart from the struct that readers make of it.
+"""Holds VARIANT in Arrow as a separate type, not as the struct that readers make of it.
 
 Used wherever rows meet Spark, files, or another row. Parquet keeps a variant as two binaries; as a
 mere struct it would lose its type on the way to Spark, and be compared and served by its bytes.
@@ -91,7 +91,7 @@ def as_structs(rows: pa.Table) -> pa.Table:
 
 
 def nothing_of(schema: pa.Schema) -> pa.Table:
-    """Return no rows; `Schema.empty_table` knows no type of its own such as VARIANT."""
+    """Return no rows; `Schema.empty_table` does not know extension types such as VARIANT."""
     return pa.table([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
