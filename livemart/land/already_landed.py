@@ -1,4 +1,4 @@
-"""Lists what an append-only table holds when its source begins to be read anew.
+"""Lists the contents of an append-only table when its source begins to be read again.
 
 Used when landing starts its stream. Spark knows the files of a source by its place in one
 checkpoint. Under a new epoch, another `path`, another landing folder, or after a source was taken

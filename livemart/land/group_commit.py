@@ -1,7 +1,9 @@
 """Hands the records of many requests over in few files.
 
-Used by the HTTP endpoint of `ingest`: each request is told when it is durable. Who comes while a
-file is written waits for the next one, so the number of files follows the disk, not the requests.
+Used by the HTTP endpoint of `ingest`: each request is answered when it is durable. Requests that
+come
+while a file is written wait for the next one, so the number of files follows the disk, not the
+requests.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class KeyReusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IngestReceipt:
-    """What became of a request. `is_repeat`: its records were handed over before, by its key."""
+    """The outcome of a request. `is_repeat`: its records were handed over before, by its key."""
 
     records: int
     file: str
@@ -54,7 +56,7 @@ class IngestRequest:
 
 
 class GroupCommit:
-    """Writes files in a thread of its own, one at a time; at most `max_waiting` bytes wait.
+    """Writes files in one thread, one at a time; at most `max_waiting` bytes wait.
 
     The first request of a file waits `linger` seconds for others.
     """
@@ -122,7 +124,7 @@ class GroupCommit:
         for relation, members in by_source.items():
             try:
                 self._commit_source(relation, members)
-            # Whatever it is: who waits must be told.
+            # Whatever it is: the waiting requests need an answer.
             except Exception as error:
                 for request in members:
                     if not request.done.done():

@@ -1,6 +1,6 @@
 """Hands a file over to landing: whole, durable, and under a name that was not used before.
 
-Used by whoever delivers files by Python. Spark looks for files at any moment, and passes over names
+Used by Python code that delivers files. Spark looks for files at any moment, and passes over names
 that begin with a dot: so a file is written under such a name and then renamed.
 """
 

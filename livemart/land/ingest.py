@@ -54,8 +54,8 @@ def source_called(project: Project, name: str, format_name: str | None = None) -
     """Return the source table that is called so by itself, with its source, or its schema.
 
     Raises:
-        ConfigError: SOURCE_NOT_INGESTED, if there is none, more than one, or one that no files come
-            to.
+        ConfigError: SOURCE_NOT_INGESTED, if there is none, more than one, or one that reads no
+        files.
     """
     landed = [source for source in project.sources.values() if source.stream is not None]
     called = [source for source in landed if name in source.names]

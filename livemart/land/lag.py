@@ -1,8 +1,9 @@
-"""Tells what waits for each source: delivered, and in no micro-batch yet.
+"""Counts the records that wait for each source: delivered, and in no micro-batch yet.
 
-Used by `status` and by the server's measurements. Of files it is read from the checkpoint and the
-landing folder; of record logs from what the runner saw when it last asked them. What a micro-batch
-has begun to read waits no more.
+Used by `status` and by the server's measurements. For files the count is read from the checkpoint
+and
+the landing folder; for record logs from the runner's last answer of the log. Records that a
+micro-batch has begun to read wait no more.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from livemart.state.places import StateFolder
 
 @dataclass(frozen=True, slots=True)
 class SourceLag:
-    """What waits for one source table.
+    """The records of one source table that wait.
 
     `files` and `size`, their bytes: None for a record log. `oldest_at`: when the oldest was
-    delivered, UTC, None if nothing waits or nobody knows. `records`: of a log how many wait, at
-    most; of files about how many; None if nobody knows. `partitions`: of a log the same by
+    delivered, UTC, None if nothing waits or the time is unknown. `records`: for a log how many
+    wait,
+    at most; for files about how many; None if unknown. `partitions`: for a log the same by
     partition, also of those in which none waits. `looked_at`: when a log last answered, UTC; None
     for files, which are looked at now. `away`: why the source cannot be looked at, since
-    `away_since` (UTC, None if nobody knows); empty if it can.
+    `away_since` (UTC, None if unknown); empty if it can.
     """
 
     files: int | None = 0
@@ -75,7 +77,7 @@ def source_lags(warehouse: Path, landing: Path | None) -> dict[str, SourceLag]:
 
 
 def _count(size: int | None, mean: float | None) -> int | None:
-    """Return about how many records some bytes of files hold; None if nobody knows."""
+    """Return about how many records some bytes of files hold; None if unknown."""
     if not size:
         return size
     return None if mean is None else max(1, round(size / mean))
@@ -119,7 +121,9 @@ def _lag_of_files(checkpoint: Path, folder: LandingFolder, position: int, slot: 
 
 
 class WatchedLags:
-    """What waits, looked at again at most once in a while: a scrape must not list a large folder.
+    """The waiting records, counted again only once in a while.
+
+    A scrape must not list a large folder each time.
 
     `seconds`: between two looks; `clock`: seconds that only rise.
     """
@@ -137,7 +141,7 @@ class WatchedLags:
         self._lags: dict[str, SourceLag] = {}
 
     def lags(self) -> dict[str, SourceLag]:
-        """Return what waited at the last look; nothing if it cannot be told."""
+        """Return the lags of the last look; nothing if they cannot be found."""
         if self._read_at is None or self._clock() - self._read_at >= self._seconds:
             self._read_at = self._clock()
             try:

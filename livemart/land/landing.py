@@ -1,7 +1,8 @@
-"""Lands what arrived as rows of one Delta table per source, exactly once, in any order.
+"""Lands delivered records as rows of one Delta table per source, exactly once, in any order.
 
-A micro-batch is landed in steps that a replay repeats without effect: the manifest says what is
-read; then dead letters, remembered deletes and landed rows are committed, one commit a table, each
+A micro-batch is landed in steps that a replay repeats without effect. First the manifest says what
+is
+read. Then dead letters, remembered deletes and landed rows are committed, one commit a table, each
 skipped if the table carries the batch already.
 """
 
@@ -55,10 +56,10 @@ from livemart.state.counts import Counts
 from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
 
-# Of a source without a limit of its own: a backlog of days is taken in steps.
+# For a source without its own limit: a backlog of days is taken in steps.
 _MOST_BYTES = 1 << 30
 _MOST_RECORDS = 1_000_000
-# Limits that would be off by more are made anew.
+# Limits that would be off by more are computed again.
 _DRIFT = 2.0
 
 if TYPE_CHECKING:
@@ -171,8 +172,9 @@ class Landing:
             checkpoint: folder of the query's state, made with a new epoch if it is missing.
             body: called once for each micro-batch, and again if the micro-batch is replayed.
             trigger: land what waits and end, or look for files at each interval.
-            began: is told of each micro-batch, and how many files it reads, before they are read.
-            retyped: is told before all if tables have other columns or types than before.
+            began: is called with each micro-batch and the number of its files, before they are
+            read.
+            retyped: is called first if tables have other columns or types than before.
         """
         epoch = read_epoch(checkpoint) or open_checkpoint(checkpoint, None, new_epoch=False)
         self._epoch, self._watched = epoch.id, None
@@ -225,9 +227,9 @@ class Landing:
         self._is_ending = True
 
     def has_other_limits(self) -> bool:
-        """Return whether the stream is to be started anew, for records are not as large as it took.
+        """Return whether the stream must be started again, as records are not as large as it took.
 
-        Spark is told limits once, when it starts.
+        Spark reads limits once, when it starts.
         """
         return any(
             limits.is_off(self._limits(slot.relations), _DRIFT) for slot, limits in self._limited
@@ -466,7 +468,7 @@ class Landing:
         if records := [it.max_records_per_trigger for it in arrivals if it.max_records_per_trigger]:
             means = [mean for name in relations if (mean := self._record_sizes.mean(name))]
             if not means:
-                # Nobody knows yet how large a record is: the first file says it.
+                # The size of a record is unknown until the first file is read.
                 return Limits(max_files=1)
             return Limits(max_bytes=max(1, round(min(records) * means[0])))
         if files := [it.max_files_per_trigger for it in arrivals if it.max_files_per_trigger]:

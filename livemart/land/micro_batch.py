@@ -1,7 +1,8 @@
 """Takes one micro-batch into the tables: reads, judges, decides, commits.
 
-Used by `Landing` for each batch that Spark hands out. What the driver holds it decides itself, more
-than that is decided by Spark's workers; both are a change of each source, committed in one order.
+Used by `Landing` for each batch that Spark hands out. The driver itself decides as many records as
+it can hold, and Spark's workers decide more. Both give a change of each source, committed in one
+order.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Of judged records that are decided together: about 100,000 orders.
+# Bytes of judged records that are decided together: about 100,000 orders.
 _PORTION_BYTES = 32 << 20
 _ANY_CORES = float("inf")
 # Judged records may take so many times the bytes of which they were read.
@@ -73,7 +74,7 @@ class Limit:
 
 
 class LandedChange(Protocol):
-    """What the records of one source change in its tables; nothing of it is committed yet.
+    """The change that the records of one source make in its tables; nothing of it is committed yet.
 
     The driver decides it, at once (`SourceChange`) or in portions (`PortionedChange`), or Spark's
     workers do (`BulkLanding`).
@@ -141,7 +142,7 @@ class MicroBatch:
         ]
 
     def land(self) -> dict[str, Landed]:
-        """Land what is waiting and return what the batch came to, by relation.
+        """Land the waiting records and return the result of the batch, by relation.
 
         Raises:
             SourceError: SCHEMA_DRIFT.

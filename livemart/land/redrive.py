@@ -1,8 +1,9 @@
 """Hands the records of dead letters over again, each exactly once.
 
-Used by `dead-letters redrive`, after a rule or the records were mended. What is to be handed over
-is written down first, then its letters are marked, then the file appears below the landing folder:
-a re-drive that was cut off is finished by the next one.
+Used by `dead-letters redrive`, after a rule or the records were mended. The records are written
+down
+first, then their letters are marked, then the file appears below the landing folder. So a re-drive
+that was cut off is finished by the next one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _FILE_LETTERS = 50_000
 
 @dataclass
 class RedriveCounts:
-    """What a re-drive did. `left`: letters that were left as they are, by the reason for it."""
+    """The counts of a re-drive. `left`: letters that were left as they are, by reason."""
 
     records: int = 0
     files: int = 0

@@ -22,7 +22,7 @@ def check_variable(name: str, variable: object, client: Collection[str]) -> Iter
     if name in client:
         yield f"secrets: {name} is in `client` as well"
     if not isinstance(variable, str) or not variable.isidentifier():
-        # Of what is there nothing is said: it may be the secret itself.
+        # The value found is not shown: it may be the secret itself.
         yield f"secrets: {name}: write the name of an environment variable"
 
 

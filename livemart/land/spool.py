@@ -1,7 +1,7 @@
 """Hands a stream of records over to a source, in files of whole records.
 
-Used by `ingest` and by its HTTP endpoint. What is in a file is durable and landed exactly once;
-what waits in memory is not handed over yet, and whoever sends it can be made to wait.
+Used by `ingest` and by its HTTP endpoint. Records in a file are durable and landed exactly once.
+Records that wait in memory are not handed over yet, and their sender can be made to wait.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class SpoolCounts:
-    """What was handed over. `refused`: how many records will be dead letters, by reason."""
+    """The counts of a hand-over. `refused`: how many records will be dead letters, by reason."""
 
     records: int = 0
     size: int = 0
@@ -181,5 +181,5 @@ def _end_of_first(data: bytes | bytearray) -> int:
 
 
 def _end_of_csv(data: bytes | bytearray) -> int:
-    """Return where the last record ends; of lines behind a stray quote nobody can tell."""
+    """Return where the last record ends; lines behind a stray quote have no certain end."""
     return max((end for end, is_closed in _line_ends(data) if is_closed), default=0)

@@ -1,7 +1,7 @@
 """Reads a pipe, or a file that grows, into a spool.
 
-Used by `ingest`. The pipe is read only as fast as its records become durable, so whoever writes
-into it waits when the disk does.
+Used by `ingest`. The pipe is read only as fast as its records become durable, so the program that
+writes into it waits when the disk does.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ def read_into(
     every: float,
     follows: bool = False,
 ) -> bool:
-    """Read until the end, or until told to stop; return whether the end was reached.
+    """Read until the end, or until a stop; return whether the end was reached.
 
-    At the end the last record needs no line end; after a stop what is no whole record is not
-    handed over.
+    At the end the last record needs no line end; after a stop an incomplete record is not handed
+    over.
 
     Args:
         spool: takes what is read.
         descriptor: of the pipe or file.
-        stop: told to stop.
+        stop: is set to end the reading.
         every: seconds that a whole record waits at most.
         follows: at the end of a file wait for it to grow.
     """

@@ -104,7 +104,7 @@ class StageRanges:
 
 @contextmanager
 def a_partition_per_file(spark: SparkSession) -> Iterator[None]:
-    """Let Spark read each file of decided ranges as a partition of its own while the block runs.
+    """Let Spark read each file of decided ranges as a separate partition while the block runs.
 
     It would put small files together by their size, and rows of far keys into one file of a table.
     """
@@ -127,7 +127,7 @@ def decide_ranges(
         upsert: the rules of the source.
         names: columns of the landed table.
         rows: about how many rows there are.
-        folder: where the rows are kept, made anew; the caller removes it.
+        folder: where the rows are kept, created here; the caller removes it.
     """
     from pyspark.sql.types import StringType, StructField, StructType
 

@@ -55,7 +55,7 @@ from livemart.state.drift import Drift
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
-# More names than are told.
+# More names than a message shows.
 _MOST_NAMES = 1_000
 
 
@@ -88,7 +88,7 @@ class BulkLanding:
 
     @cached_property
     def _looked_at(self) -> Row:
-        """What one look at all records tells."""
+        """Return the facts that one look at all records finds."""
         time = self._source.event_time
         newest = f"timestamp({quoted(time)})" if time else "cast(null as timestamp)"
         is_good = f"{self._code} is null"

@@ -21,7 +21,7 @@ def stage(spark: SparkSession, folder: Path, group: Group, parts: Sequence[Part]
 
     Args:
         spark: the session; its workers can import this package, and see `folder`.
-        folder: made anew; the caller removes it.
+        folder: created here; the caller removes it.
         group: columns and rules.
         parts: each is one task.
 

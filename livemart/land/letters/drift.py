@@ -18,7 +18,7 @@ from livemart.project.landing_columns import RESCUED
 def new_columns(fields: Iterable[str], columns: Sequence[str]) -> list[str]:
     """Return which rescued fields can become columns, in order of name.
 
-    Fields of nested structs stay rescued, as do names that no table of Delta takes, that begin with
+    Fields of nested structs stay rescued. So do names that no table of Delta takes, that begin with
     an underscore (landing's own columns do), or that Spark could not tell from a known column.
 
     >>> new_columns(["note", "items[0].note", "Status", "_landed_at"], ["order_id", "status"])
@@ -47,7 +47,7 @@ def rescued_fields(rows: pa.Table) -> list[str]:
 
 
 def adopt(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Return the rows with rescued fields moved to string columns of their own."""
+    """Return the rows with rescued fields moved to separate string columns."""
     if not columns:
         return rows
     rescued = [dict(fields) if fields else {} for fields in rows.column(RESCUED).to_pylist()]

@@ -1,4 +1,4 @@
-"""Stops a batch for drift, for which dead letters stand until it lands after all."""
+"""Stops a batch for drift; dead letters say why until it lands after all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DRIFTED = LetterReason.SCHEMA_DRIFT
 class DriftStop:
     """Stops a micro-batch for records that a source with `schema_drift: fail` may not take.
 
-    The letters of a stop have a commit of their own: those of the batch come when it lands.
+    The letters of a stop have a separate commit: those of the batch come when it lands.
     """
 
     def __init__(self, spark: SparkSession, warehouse: Warehouse, tags: Tags) -> None:

@@ -1,8 +1,8 @@
 """Commits dead letters for whole files.
 
-Used by each micro-batch, in commits of their own. The letters for records are the same in each
-attempt at a batch; a file may be emptied between two attempts, to give its records up, so letters
-for files are compared with those that the table holds already.
+Used by each micro-batch, in separate commits. The letters for records are the same in each attempt
+at a batch. A file may be emptied between two attempts, to give its records up. So letters for files
+are compared with those that the table holds already.
 """
 
 from __future__ import annotations

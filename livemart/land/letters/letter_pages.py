@@ -28,10 +28,10 @@ _ORDER = {
     "origin": "ascending",
     "reason": "ascending",
 }
-# What is told of letters by source and reason, and of the counts of parts of them.
+# The facts about letters by source and reason, and about the counts of parts of them.
 _OF_KEYS = [("landed_at", "count"), ("landed_at", "min"), ("landed_at", "max")]
 _OF_COUNTS = [("letters", "sum"), ("first_seen", "min"), ("last_seen", "max")]
-# Of each record 8 KiB are kept.
+# 8 KiB of each record are kept.
 _MOST_RECORDS = 1_024
 
 # The values of `_ORDER`, in its order.
@@ -75,8 +75,8 @@ class Letter:
 class LetterPage:
     """Some of the chosen letters, and how many there are.
 
-    `counts`: of those chosen, by source and reason; `overview`: the same of all sources and reasons
-    in the span of time; `letters`: the newest behind the place that was asked for; `last`: the
+    `counts`: of those chosen, by source and reason. `overview`: the same of all sources and reasons
+    in the span of time. `letters`: the newest behind the place that was asked for. `last`: the
     place of the last of them, None if no more follow.
     """
 

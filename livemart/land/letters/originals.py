@@ -1,7 +1,7 @@
 """Gives the records of dead letters back as they arrived.
 
-Used by the export and the re-drive of letters. A letter keeps a record up to a limit, as text; one
-that is longer, or is no text, is read again from its file, if that still lies there.
+Used by the export and the re-drive of letters. A letter keeps a record up to a limit, as text. A
+record that is longer, or is no text, is read again from its file, if that still exists.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from livemart.project.graph import Format
 
 
 class Originals:
-    """The records of letters of one source.
+    """The records of letters of one source with a format of lines.
 
-    Of a format of lines; `letters`: rows, all of this source.
+    `letters`: rows, all of this source.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
-"""Marks dead letters that wait for nobody: handed over again, or dismissed.
+"""Marks dead letters that are done: handed over again, or dismissed.
 
-Used by a re-drive, which marks a letter before its record is handed over, and by whoever shows
-letters. The marks of a source schema are a table of their own, so that letters stay as they were.
+Used by a re-drive, which marks a letter before its record is handed over, and by the pages and
+commands that show letters. The marks of a source schema are a separate table, so that letters stay
+as they were.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from livemart.land.records.schema import TIMESTAMP
 MARKS_TABLE = "_redriven_letters"
 # Without their records, so many letters are some 10 MiB.
 MOST_KEYS = 65_536
-# What tells a letter from all others; a new epoch counts its batches anew.
+# These columns tell a letter from all others; a new epoch counts its batches from 0.
 LETTER_KEY = ("source", "origin", "reason", "batch_id", "landed_at")
 MARKS = pa.schema(
     [

@@ -22,20 +22,20 @@ from livemart.project.graph import SourceTable
 from livemart.spark_sql import stored_name
 from livemart.state.drift import Drift, DriftedField, DriftKind
 
-# Of each kind; records may spell a thousand names.
+# For each kind; records may spell a thousand names.
 MOST_FIELDS = 20
 _MOST_CHARACTERS = 100
 # A column is missing if so many records without a value are less likely than this by chance.
 _UNLIKELY = 1e-6
-# What stands between the path and the type in the detail of a refused value is the value; both
-# Arrow and Spark replace it.
+# In the detail of a refused value, the value is between the path and the type; both Arrow and Spark
+# replace it.
 REFUSED_VALUE = rf"^(.*?): .*{DOES_NOT_FIT}"
 WITHOUT_VALUE = DOES_NOT_FIT
 
 
 @dataclass(frozen=True, slots=True)
 class Sightings:
-    """What a batch shows.
+    """The drift that a batch shows.
 
     `rescued`: paths of rescued fields; `misfits`: details of refused values, the value left out;
     `records`: how many could have filled the columns, `filled`: how many did, by column.

@@ -23,7 +23,7 @@ from livemart.land.upsert.change import BatchSource, SourceChange
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
 
-# Of some 200 bytes each, beside the stored rows of their keys.
+# Rows of some 200 bytes each, beside the stored rows of their keys.
 RANGE_ROWS = 100_000
 # Stored rows that others replace are held until the commit; with more of them Spark lands.
 MOST_REPLACED = 500_000
@@ -34,10 +34,10 @@ class TooManyReplacedError(Exception):
 
 
 class PortionedChange:
-    """What the records of one source change in its tables.
+    """The change that the records of one source make in its tables.
 
     A `LandedChange`, as `SourceChange` is for a small batch. `take` each portion, then `decide`.
-    What waits to be decided is in `folder`, which the caller removes.
+    Records that wait to be decided are in `folder`, which the caller removes.
     """
 
     def __init__(self, of_source: BatchSource, folder: Path) -> None:

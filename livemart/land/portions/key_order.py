@@ -1,7 +1,8 @@
 """Sorts the records of a large delivery on disk, to be read by ranges of keys.
 
-Used where records have keys. Each portion is sorted and written as it arrives; once all are there,
-a range of keys is read from all portions together: every version of a key is in one range.
+Used where records have keys. Each portion is sorted and written as it arrives. Once all portions
+are
+written, a range of keys is read from all of them together: every version of a key is in one range.
 Source: external merge sort (Knuth, The Art of Computer Programming, volume 3, 5.4), whose last pass
 is cut at sampled splitters as in a sample sort.
 """
@@ -82,14 +83,14 @@ class KeyOrder:
                 [schema.empty_table(), *pieces], promote_options="default"
             ).combine_chunks()
             for mapping in mappings:
-                # What was read stays with the system, and is no memory of this process.
+                # Pages that were read stay with the system, and are no memory of this process.
                 mapping.madvise(mmap.MADV_DONTNEED)
             if rows.num_rows:
                 yield rows.sort_by(_ARRIVED).drop_columns([_ARRIVED]).combine_chunks()
 
     def _splitters(self) -> list[_Key]:
         """Return keys that cut all records into ranges of about one size, in ascending order."""
-        # What does not equal itself (NaN) has no place among others.
+        # A value that does not equal itself (NaN) has no place among others.
         samples = sorted(key for key in self._samples if all(value == value for value in key))
         ranges = -(-self._count // self._rows_per_range)
         places = (number * len(samples) // ranges for number in range(1, ranges))
@@ -103,7 +104,7 @@ def _mapped(path: Path) -> mmap.mmap:
 
 
 def _positions(keys: pa.Table, splitters: Sequence[_Key]) -> list[int]:
-    """Return where each splitter would stand in sorted keys."""
+    """Return the position of each splitter in sorted keys."""
     columns = [column.chunk(0) for column in keys.columns]
 
     def key_at(position: int) -> _Key:

@@ -37,8 +37,8 @@ def read_header(record: bytes, columns: Container[str]) -> Header:
     """Return the column names of a header, the first record of a file.
 
     Raises:
-        MalformedError: not CSV, an empty name, a name twice, lines that only a carriage return
-            ends, or no name of a column: then it is a record and the file has no header.
+        MalformedError: not CSV, an empty name, a name twice, or lines that only a carriage return
+            ends. Also if no name is of a column: then it is a record and the file has no header.
     """
     names = tuple((name or "").strip() for name in split_fields(record))
     if any("\r" in name for name in names):
@@ -88,7 +88,7 @@ def _by_arrow(
         ),
     )
     for name in header:
-        # What no column names is rescued, record by record.
+        # A field that no column names is rescued, record by record.
         if name not in group.known_names and read.column(name).null_count < read.num_rows:
             raise UnlikeError
     return [
@@ -116,7 +116,7 @@ def _exactly(group: Group, header: Header, records: Sequence[Line]) -> Chunk:
 def split_records(lines: Iterable[Line]) -> Iterator[Line]:
     """Join lines that a quoted newline separates; blank lines between records are left out.
 
-    A line with a stray quote stays a record of its own, which is then refused: it takes no other
+    A line with a stray quote stays a separate record, which is then refused: it takes no other
     with it.
     """
     ahead: deque[Line] = deque()

@@ -142,12 +142,12 @@ def converter(kind: SparkType, empty_is_null: bool) -> Convert:
     """Return the function that converts a value to `kind`.
 
     It takes a value that is no null (a JSON value with numbers as `Number`, or the text of a CSV
-    field), its path and the dictionary of rescued fields, and raises MisfitError.
+    field), its path and the dictionary of rescued fields. It raises MisfitError.
 
     Args:
         kind: of the column, or of what is in it.
-        empty_is_null: take what writers put who know no types: `""` for no value, and, as PHP
-            does, `[]` for an object without fields.
+        empty_is_null: take the empty values of writers who know no types: `""` for no value. PHP
+            also writes `[]` for an object without fields.
     """
     convert = _strict(kind, empty_is_null)
     if not empty_is_null or kind.name in _TEXTS:
@@ -261,7 +261,7 @@ def _text(value: Any, path: str, rescued: Rescued) -> str | None:
     return compact(value)
 
 
-# Of these an empty text is a value.
+# An empty text is a value of these types.
 _TEXTS = ("string", "binary", TEXT)
 
 _SIMPLE: dict[str, Convert] = {

@@ -1,7 +1,7 @@
 """Halves a run of records until the fast reader gives the exact reader's rows.
 
-Used by the readers of JSON and CSV. What the fast reader refuses is halved until the records that
-need the exact one are few: so speed is the fast reader's and the meaning is the exact reader's.
+Used by the readers of JSON and CSV. A run that the fast reader refuses is halved until few records
+need the exact one: so speed is the fast reader's and the meaning is the exact reader's.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def read_in_halves(
         group: columns of the records.
         records: number and content of each.
         fast: returns the declared columns of a run of records, which it is given one by one and
-            joined by line feeds; raises UnlikeError or pa.ArrowException if the exact reader could
-            see them otherwise. None if no run can be read fast.
+            joined by line feeds. None if no run can be read fast. It raises UnlikeError or
+            pa.ArrowException if the exact reader could see the records otherwise.
         exactly: reads the others.
     """
     pieces: list[Chunk] = []

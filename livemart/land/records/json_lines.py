@@ -63,7 +63,7 @@ def _by_arrow(
     Raises:
         UnlikeError, pa.ArrowException.
     """
-    # An object that starts and ends its line cannot reach into the next one; other texts are not
+    # An object that starts and ends its line cannot reach into the next one. Other texts are not
     # given to Arrow at all: its parser crashes on a line that holds `null` alone.
     if not all(raw[0] == 0x7B and raw[-1] == 0x7D for raw in contents) or b"\\u0000" in data:
         raise UnlikeError

@@ -1,8 +1,9 @@
 """Judges typed records: each source's verdict on each of them.
 
-Used by the readers of every format. Sources that read the same files with the
-same columns form a group: a record is parsed once, and each source of the group then judges it by
-its own keys, sequence and bounds of event time.
+Used by the readers of every format. Sources that read the same files with the same columns form a
+group. A record is parsed once, and each source of the group then judges it by its own keys,
+sequence
+and bounds of event time.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SIZE = "_record_bytes"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What one source asks of a record beyond its types; its bounds are of `event_time`."""
+    """The rules of one source for a record beyond its types; its bounds are of `event_time`."""
 
     row_rules: RowRules
     event_time: str | None = None
@@ -87,7 +88,7 @@ class Group:
 
     @cached_property
     def of_contents(self) -> Group:
-        """The group without the columns that stand beside the content of a message."""
+        """Return the group without the columns that are no part of the content of a message."""
         if not self.record_rules.message:
             return self
         beside = {column for _, column in self.record_rules.message}
@@ -168,7 +169,7 @@ def all_refused(group: Group, refused: Sequence[Refused]) -> Chunk:
 
 def read_alike(source: SourceTable) -> tuple[object, ...]:
     """Return what two sources have in common if a record is the same fields to both."""
-    # Of a delete that an envelope tells the keys alone are taken.
+    # Only the keys are taken from a delete that an envelope reports.
     return source.record_rules, source.row_rules.keys if source.record_rules.envelope else None
 
 
@@ -226,7 +227,7 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
     for codes, _ in verdicts:
         for position in pc.indices_nonzero(codes.is_valid()).to_pylist():
             is_kept[position] = True
-    # Of some formats a record is written only for this.
+    # In some formats a record is written only for this.
     raws = [chunk.record(position) if keeps else None for position, keeps in enumerate(is_kept)]
     records = [None if raw is None else kept_text(raw) for raw in raws]
     for number, rules in enumerate(group.rules):
@@ -341,7 +342,7 @@ def _fields_found(rescued: pa.Array) -> pa.Array:
 
 
 def _moved_by(moment: datetime, interval: timedelta | None, sign: int = 1) -> datetime | None:
-    """Return the bound that an interval sets; None if it sets none, or lies beyond the calendar."""
+    """Return the bound that an interval sets; None if it sets none, or is beyond the calendar."""
     try:
         return None if interval is None else moment + sign * interval
     except OverflowError:

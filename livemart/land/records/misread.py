@@ -64,7 +64,7 @@ def misread_json(raw: bytes) -> str | None:
 
 
 def _behind_object(content: bytes) -> bytes | None:
-    """Return what stands behind the object that a content begins with, None if it begins so not."""
+    """Return the bytes behind the object that a content begins with, None without one."""
     if not content.startswith(b"{"):
         return None
     try:

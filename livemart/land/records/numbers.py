@@ -18,7 +18,7 @@ from livemart.project.spark_types import MAX_PRECISION, SparkType
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-# Nobody writes more digits by accident, and each costs quadratic time to read.
+# No writer gives more digits by accident, and each costs quadratic time to read.
 _MAX_DIGITS = 400
 # Digits for which Delta widens a bigint to a decimal.
 _LONGEST_BIGINT = 20

@@ -1,7 +1,7 @@
 """Says where a record came from: the place and its number there, in one text.
 
-Used by the judge of records, for `_origin`, and by whoever needs records in the order in which they
-arrived. `orders/1.jsonl:7` is a line of a file, `orders/0@7` a record of a log's partition.
+Used by the judge of records, for `_origin`, and to sort records in the order in which they arrived.
+`orders/1.jsonl:7` is a line of a file, `orders/0@7` a record of a log's partition.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def _read_lines(
     group: Group,
     runs: Iterable[Lines],
 ) -> Iterator[Chunk]:
-    """Yield lines, each a record of its own, but for those without content."""
+    """Yield lines, each a separate record, but for those without content."""
     for run in runs:
         if run.problem:
             yield _broken_end(group, run)
@@ -120,14 +120,14 @@ def _read_csv(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
 
 
 def _broken_end(group: Group, run: Lines) -> Chunk:
-    """What a file that ends too early leaves of its last record."""
+    """Return the last record of a file that ends too early, refused."""
     return malformed(group, run.lines[-1:], run.problem or "")
 
 
 # By the word of `format:`; the project's list of words is the same.
 RECORD_FORMATS: Mapping[str, LineFormat | FileFormat] = {
     "json": LineFormat(partial(_read_lines, read_json_lines, _stripped), may_be_array=True),
-    # A quoted field may hold line ends, and the header stands at the beginning.
+    # A quoted field may hold line ends, and the header is at the beginning.
     "csv": LineFormat(_read_csv, has_header=True),
     "text": LineFormat(partial(_read_lines, _read_text, _without_return)),
     "parquet": FileFormat(read_parquet, parquet_spans),

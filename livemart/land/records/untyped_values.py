@@ -24,7 +24,7 @@ WIDER = ", it is wider than the declared type: declare "
 
 
 class Number(str):
-    """A JSON number as it was written: no float ever stands between the text and a decimal."""
+    """A JSON number as it was written: it is never a float on its way to a decimal."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class RepeatedKeys:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A value that nobody can tell the meaning of, so it fits no type; `detail` says why."""
+    """A value whose meaning is unknown, so it fits no type; `detail` says why."""
 
     detail: str
 

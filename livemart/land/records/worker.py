@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from livemart.errors import LivemartError
 from livemart.land.records.judge import Group
 
-# What a worker is given, and what it gives back, as Spark's DDL.
+# The input and the output of a worker, as Spark's DDL.
 NUMBERED_PARTS = "number bigint, part binary"
 STAGED_PARTS = "number bigint, records bigint, failure binary"
 _STAGED = pa.schema(

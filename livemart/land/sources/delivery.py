@@ -16,11 +16,12 @@ from livemart.land.records.worker import Part
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a micro-batch reads for source tables that read the same.
+    """The records that a micro-batch reads for source tables that read the same.
 
-    `kind`: of source; `relations`: who reads it; `receipt`: JSON in which the kind says what it is,
-    so that a replay reads the very same; `delivered_at`: when the oldest of it came, UTC, None if
-    nobody knows.
+    `kind`: of source. `relations`: the tables that read it. `receipt`: JSON in which the kind says
+    what it is, so that a replay reads the very same. `delivered_at`: when the oldest of it came,
+    UTC,
+    None if unknown.
     """
 
     kind: str
@@ -31,7 +32,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryProblem:
-    """What is wrong with a whole file, or a range of a log, and not with one record.
+    """A fault of a whole file, or a range of a log, and not of one record.
 
     `origin`: which; `reason`: of the dead letter.
     """

@@ -1,8 +1,9 @@
 """Reads deliveries of a record log: ranges of offsets, by partition.
 
 Used by landing for sources of every kind but files. The receipt of a delivery is
-`{"read": {partition: [from, to]}, "lost": [...]}`: what it reads, and the `LostRecords` of what the
-log no longer held when it was to be read; where there are any, it has `identities` of what is read.
+`{"read": {partition: [from, to]}, "lost": [...]}`: the ranges that it reads, and the `LostRecords`
+that the log no longer held when they were to be read. If there are any, the receipt has the
+`identities` of the partitions that are read.
 """
 
 from __future__ import annotations
@@ -41,13 +42,14 @@ from livemart.project.graph import AfterLoss
 _T = TypeVar("_T")
 
 _RUN_RECORDS = 8_192
-# What only tells how long records wait is given up after so many seconds.
+# A question only about waiting times is given up after so many seconds.
 _TIMES_S = 2.0
 _PART_RECORDS = 100_000
-# Nobody knows how long its records are before they are read.
+# The length of records is unknown before they are read.
 _RECORD_BYTES = 512
-# While servers of a cluster come and go, one may not know yet of all that is there: what is lost is
-# lost in each of so many looks, with seconds between them, as Spark's Kafka source has it.
+# While servers of a cluster come and go, one may not know yet of all records. Records count as lost
+# if
+# they are missing in each of so many looks, with seconds between them, as in Spark's Kafka source.
 _LOOKS = 3
 _BETWEEN_LOOKS_S = 1.0
 _LOSSES = ("SOURCE_RECORDS_LOST", "SOURCE_LOG_REPLACED")
@@ -88,7 +90,7 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
-    """What a new micro-batch reads of a log.
+    """The records of a log that a new micro-batch reads.
 
     `delivery`: None if nothing waits; `offsets`: behind what is read; `ends`: of all there is, both
     by partition; `identities`: of the partitions, where they are known.
@@ -176,7 +178,7 @@ class LogDeliveries:
     ) -> LogPlan:
         starts = self._by_partition("its start", self._log.starts)
         after, identities_before = dict(reached.offsets or ()), dict(reached.identities)
-        # What came back under the name of a partition that was gone is another one.
+        # A partition that came back under the name of a removed one is another one.
         after = {
             it: at
             for it, at in after.items()
@@ -266,7 +268,7 @@ class LogDeliveries:
                 moment = self._log.written_at(name, offset)
                 if moment is not None:
                     times.append(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-                # Of many partitions it may take long, and records wait for it.
+                # Many partitions may take long, and records wait for it.
                 if time.monotonic() - asked_at > _TIMES_S:
                     return None
         # It is code of others, and nothing that landing needs.

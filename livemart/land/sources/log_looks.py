@@ -1,7 +1,7 @@
 """Keeps the last looks at a record log: what waited in it at what time.
 
-Written by landing at each micro-batch, and read by whoever tells what waits: so that a log that is
-away keeps nobody waiting, and its options stay with the project.
+Written by landing at each micro-batch, and read to count waiting records. So a log that is away
+makes no reader wait, and its options stay with the project.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Finds what a record log lost before it was read: expired records, partitions gone or exchanged.
 
-Used where ranges are planned and where they are read again. What is lost stops landing, unless the
+Used where ranges are planned and where they are read again. Lost records stop landing, unless the
 source says from where to go on (`after_loss`).
 """
 
@@ -19,9 +19,9 @@ GONE = ""
 
 @dataclass(frozen=True, slots=True)
 class LostRecords:
-    """What a partition lost: `start` is the first offset that was not read.
+    """The records that a partition lost: `start` is the first offset that was not read.
 
-    `end`: the offset behind the last that is lost, None if nobody knows.
+    `end`: the offset behind the last that is lost, None if unknown.
     """
 
     partition: str

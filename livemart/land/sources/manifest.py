@@ -1,8 +1,10 @@
 """Writes down what a micro-batch reads before it lands any of it.
 
-Used by landing for each batch. The manifest keeps the deliveries with what they were, when they
-arrived, and the versions of the tables they met: so that a replay does exactly what the first
-attempt did, or says why it cannot.
+Used by landing for each batch. The manifest keeps the deliveries with their contents, their times
+of
+arrival, and the versions of the tables that they met. So a replay does exactly the same as the
+first
+attempt, or says why it cannot.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class Manifest:
 
     @property
     def delivered_at(self) -> datetime | None:
-        """When the oldest delivery came, UTC, not after its arrival; None if nobody knows."""
+        """When the oldest delivery came, UTC, not after its arrival; None if unknown."""
         times = [it.delivered_at for it in self.deliveries if it.delivered_at is not None]
         # A clock elsewhere may go fast.
         return min(*times, self.landed_at) if times else None

@@ -46,7 +46,7 @@ class DatedRecordLog(RecordLog, Protocol):
     """A record log that also knows when its records were written; no kind need be one."""
 
     def written_at(self, partition: str, offset: int) -> datetime | None:
-        """Return when the first record from an offset on was written; None if nobody knows.
+        """Return when the first record from an offset on was written; None if unknown.
 
         A time without a zone is UTC.
         """
@@ -105,7 +105,7 @@ class SteadyRecordLog(RecordLog, Protocol):
 
 
 def check_name(name: object) -> Iterator[str]:
-    """Yield what is wrong with a name that stands before the names of partitions."""
+    """Yield the mistakes of a name that is put before the names of partitions."""
     if not isinstance(name, str) or re.search(r"[\s/@]", name):
         yield f"name: found {name!r}: write a word without blanks, / and @"
 
@@ -123,7 +123,7 @@ class Reached:
 
     @classmethod
     def of(cls, offsets: Mapping[str, int] | None, identities: Mapping[str, str]) -> Reached:
-        """Return the same in an order of its own."""
+        """Return the same, in the order of the names."""
         pairs = None if offsets is None else tuple(sorted(offsets.items()))
         return cls(pairs, tuple(sorted(identities.items())))
 

@@ -57,7 +57,7 @@ class SourceChange:
 
 @dataclass(frozen=True, slots=True)
 class TakenRecords:
-    """What a source takes of judged records, and what it refuses.
+    """The judged records that a source takes, and those that it refuses.
 
     `good`: those it takes, as judged; `rows`: the same as rows of the landed table; `deleting`:
     which of them delete their key; `letters`: the others as dead letters; `passed_over`: how many

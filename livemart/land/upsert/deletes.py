@@ -1,7 +1,7 @@
 """Says where deletes are remembered, so that an older version of a key stays deleted.
 
-Used by landing of sources with keys. Models see live rows only: the deletes have a table of their
-own beside the landed one.
+Used by landing of sources with keys. Models see live rows only: the deletes have a separate table
+beside the landed one.
 """
 
 from __future__ import annotations

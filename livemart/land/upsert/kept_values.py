@@ -1,8 +1,9 @@
 """Keeps the values that a change of a row left as they were, where its record does not hold them.
 
-Used by the upsert of sources with an envelope. Such a value is that of the newest version before
-which holds it, and the row says of which (`_kept_values`): a version that arrives late in between
-can still give it, so the order of arrival does not matter. A delete leaves no values.
+Used by the upsert of sources with an envelope. Such a value is taken from the newest version before
+that holds it, and the row says from which (`_kept_values`). So a version that arrives late in
+between
+can still give it, and the order of arrival does not matter. A delete leaves no values.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _keeps_nothing(rows: pa.Table) -> bool:
 
 
 class _Source(NamedTuple):
-    """Where the value of a column stands, in the order in which the newest is the last."""
+    """A place that holds the value of a column; the newest sorts last."""
 
     sequence: str
     is_delete: bool

@@ -23,12 +23,12 @@ _NOT_COMPARED = {KEPT, *(field.name for field in LANDING_FIELDS)} - {RESCUED}
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
-    """What arrived rows change.
+    """The change that arrived rows make.
 
-    `is_refused`: for each of them, whether it moves its key's time; `written`: rows that become the
-    row of their key; `deleting`: arrived deletes to remember; `removed`: stored rows that are
-    replaced or deleted; `forgotten`: remembered deletes of keys that are deleted once more. What
-    else arrived is superseded.
+    `is_refused`: for each of them, whether it moves its key's time. `written`: rows that become the
+    row of their key. `deleting`: arrived deletes to remember. `removed`: stored rows that are
+    replaced or deleted. `forgotten`: remembered deletes of keys that are deleted once more. All
+    other arrived rows are superseded.
     """
 
     is_refused: np.ndarray

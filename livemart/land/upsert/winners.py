@@ -41,10 +41,10 @@ class KeyVersions:
 
 @dataclass(frozen=True, slots=True)
 class Winners:
-    """Positions (in `arrived`, `stored` and `remembered`) of what changes.
+    """Positions (in `arrived`, `stored` and `remembered`) of the rows that change.
 
-    `written`: arrived rows that become the row of their key; `deleting`: arrived deletes to
-    remember; `removed`: stored rows that are replaced or deleted; `forgotten`: remembered deletes
+    `written`: arrived rows that become the row of their key. `deleting`: arrived deletes to
+    remember. `removed`: stored rows that are replaced or deleted. `forgotten`: remembered deletes
     of keys that are deleted once more. All else is superseded.
     """
 
@@ -139,7 +139,7 @@ def _break_ties(
 def _rows_at(versions: KeyVersions, positions: np.ndarray, sizes: Sequence[int]) -> pa.Table:
     """Return stored and arrived rows by their position among all versions."""
     columns = list(versions.columns)
-    # Remembered deletes stand between the two, and are not among these.
+    # Remembered deletes are between the two, and are not among these.
     stored = positions[positions < sizes[0]]
     arrived = positions[positions >= sizes[0] + sizes[1]] - sizes[0] - sizes[1]
     parts = ((versions.stored, stored), (versions.arrived, arrived))

@@ -1,1 +1,1 @@
-"""What a change record of Debezium says of a row."""
+"""Change records of Debezium: the change of a row that each one holds."""

@@ -1,7 +1,7 @@
 """Opens a change record of Debezium: the row after or before a change, what was done, and where.
 
 Used by the reader of JSON lines, for sources with that envelope. The fields of a record are then
-those of the row and three of its own: `_operation`, `_sequence`, `_kept_values`.
+those of the row and three added ones: `_operation`, `_sequence`, `_kept_values`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNKNOWN = SparkType("string")
 _POSTGRES = "postgresql"
 
 _PLACEHOLDER = b"__debezium_unavailable_value"
-# What stands for a large value that a change left as it was; in a column of bytes, of an array.
+# These stand for a large value that a change left as it was; in a column of bytes, of an array.
 _UNAVAILABLE_TEXTS = frozenset(
     {
         _PLACEHOLDER.decode(),
@@ -185,10 +185,10 @@ class ChangeRecords:
 
 
 def _message(value: Any) -> tuple[Any, Any]:
-    """Return key and value of a record, which may stand in the frame of a message.
+    """Return key and value of a record, which may be inside the frame of a message.
 
-    Such as kcat writes them (`-J`: key, payload), or an engine (topic, key, value); there both may
-    be JSON in a text, and a key that is never asked for anything else.
+    kcat (`-J`: key, payload) or an engine (topic, key, value) writes such frames. There both may be
+    JSON in a text, and a key that is never asked for anything else.
     """
     if type(value) is dict and "topic" in value and "op" not in value:
         for name in ("value", "payload"):

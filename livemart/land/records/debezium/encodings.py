@@ -1,7 +1,7 @@
 """Reads values as a connector encodes them, to values as JSON elsewhere writes them.
 
 Used for each column of a change record: the schema that the record holds says how it is encoded,
-else the column's type and the source's options do. What fits the type is judged afterwards.
+else the column's type and the source's options do. Whether the value fits the type is judged later.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def fields_of(schema: Schema | None) -> dict[str, Schema]:
 
 
 def is_base64(kind: SparkType, schema: Schema | None, options: EnvelopeOptions) -> bool:
-    """Return whether a column holds bytes that the connector was told to write in base64."""
+    """Return whether a column holds bytes that the connector was set to write in base64."""
     if kind.name != "binary":
         return False
     if schema is None:

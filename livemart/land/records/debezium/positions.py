@@ -4,11 +4,13 @@ Used for `_sequence`, by which the versions of a key are ordered. A row that a s
 before a change at the same position: the change was made after it.
 
 PostgreSQL writes a change into its log when it is made, and shows it when it is committed. So the
-log alone does not say whether a snapshot saw a change: one that was made before the snapshot and
-committed after it stands before the snapshot in the log. What says it is the commit that the
-connector sent before, in `source.sequence`: changes are sent in the order of their commits. Where
-there is none, as in the rows of a snapshot with which a connector begins and in the first
-transaction after it, the position itself takes its place.
+log alone does not say whether a snapshot saw a change. A change that was made before the snapshot
+and
+committed after it is before the snapshot in the log.
+
+The commit that the connector sent before, in `source.sequence`, says it: changes are sent in the
+order of their commits. The rows of a snapshot with which a connector begins, and the first
+transaction after it, have none. There the position itself takes its place.
 """
 
 from __future__ import annotations

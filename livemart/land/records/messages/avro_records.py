@@ -1,4 +1,4 @@
-"""Decodes records of Avro by schemas that are told or numbered.
+"""Decodes records of Avro by schemas that are declared or numbered.
 
 Used by the readers of Avro messages. A message is the bare record, or begins with a zero byte and
 the number of its schema in four bytes, as serializers write it that use a schema registry.
@@ -27,7 +27,7 @@ _HEAD = struct.Struct(">bI")
 _KEPT = 1_024
 _SHOWN = 200
 
-# What a broken byte leads fastavro to.
+# The errors that fastavro raises for a broken byte.
 _REFUSALS = (
     ArithmeticError,
     AssertionError,
@@ -76,7 +76,7 @@ def decode_record(body: bytes, schema: Any) -> Mapping[str, Any]:
 
     file = io.BytesIO(body)
     try:
-        # What is no UTF-8 is refused later, by its place.
+        # A text that is no UTF-8 is refused later, by its place.
         record: Any = fastavro.schemaless_reader(
             file, schema, None, handle_unicode_errors="surrogateescape"
         )
@@ -92,7 +92,7 @@ def decode_record(body: bytes, schema: Any) -> Mapping[str, Any]:
 def parse_definitions(definitions: Definitions, *, expand: bool = False) -> Any:
     """Return the schema that is meant, by which records are read.
 
-    With `expand` no record is: named types are in their places, and logical types as they are told.
+    With `expand` no record is read: named types are in their places, and logical types as declared.
 
     Raises:
         MalformedError: it sets no end to a record.

@@ -1,6 +1,6 @@
 """Reads messages that hold one record of CSV each, without a header.
 
-Used for record logs of the format `csv`: fields stand in the order of the declared columns.
+Used for record logs of the format `csv`: fields are in the order of the declared columns.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Message(NamedTuple):
-    """A record of a log. What a broker does not have is None, or left out.
+    """A record of a log. A part that a broker does not have is None, or left out.
 
     `content`: None says that the key has no value any more. `headers`: in order, a name may come
     twice. `timestamp_us`: when it was sent or stored, microseconds since 1970, UTC. `topic`: where

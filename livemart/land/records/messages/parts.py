@@ -1,4 +1,4 @@
-"""Puts what stands beside the content of a message into columns: its key, headers, time, place.
+"""Puts the parts of a message beside its content into columns: its key, headers, time, place.
 
 Used for sources that map parts of a message to columns (`message:`).
 """
@@ -105,7 +105,7 @@ def _key_text(message: Message) -> str | None:
 
 
 def _header_map(message: Message) -> list[tuple[str, str | None]]:
-    """Of a name that comes twice the last value holds, as brokers' own clients read them."""
+    """Return the headers; the last value of a repeated name holds, as in brokers' own clients."""
     headers = {name: _text(value, f"{name}: ") for name, value in message.headers}
     refuse_characters(list(headers))
     # Sorted: two maps that are equal are then equal rows.

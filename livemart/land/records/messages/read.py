@@ -78,7 +78,7 @@ _OF_MESSAGES: Mapping[str, Callable[[Group, Sequence[tuple[int, bytes]]], Chunk]
 
 
 def _without_content(group: Group, numbers: Sequence[int]) -> Chunk:
-    """Return messages without content as rows: all NULL but for what stands beside it."""
+    """Return messages without content as rows: all NULL but for the columns of other parts."""
     values = [[None] * len(group.schema.columns)] * len(numbers)
     rows = to_rows(group, values, [{}] * len(numbers))
     return Chunk(rows, numbers, lambda row: b"", [])

@@ -1,7 +1,7 @@
 """Returns values of Arrow as the exact reader takes them: times as the text that JSON has of them.
 
 Used for records of Parquet. Python's own times have the years 1 to 9999, whole microseconds and no
-24:00, and files hold more: a value beyond them is written out as it is, and fits no type of time.
+24:00. Files hold more: a value beyond them is written out as it is, and fits no type of time.
 """
 
 from __future__ import annotations

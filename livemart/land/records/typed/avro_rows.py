@@ -1,7 +1,7 @@
 """Reads the records of an Avro file by fastavro.
 
-Used for each such file. Its records are typed by the file's own schema; what fits a column is told
-by the declared types, as for every format.
+Used for each such file. Its records are typed by the file's own schema; the declared types decide
+which values fit a column, as for every format.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read_avro(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
     with path.open("rb") as file:
         try:
             content: Any = _with_own_types(file)
-            # What is no UTF-8 is refused later, by its place.
+            # A text that is no UTF-8 is refused later, by its place.
             for record in fastavro.reader(content, handle_unicode_errors="surrogateescape"):
                 if not isinstance(record, dict):
                     raise ValueError("its records have no fields")

@@ -1,7 +1,8 @@
 """Reads values of Avro's logical types whole, by types of our own beside those of fastavro.
 
 Used for files and messages of Avro. fastavro's readers raise in the middle of a record for a time
-that Python does not have, and what is behind it can no longer be found; others they do not know.
+that Python does not have, and the rest of the record can then not be found. They do not know some
+other types.
 """
 
 from __future__ import annotations

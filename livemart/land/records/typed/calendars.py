@@ -15,7 +15,7 @@ from livemart.land.records.untyped_values import Unreadable
 
 _VERSION = "org.apache.spark.version"
 _OLD_MARKS = frozenset({"org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"})
-# What Spark wrote into a Parquet file before it wrote its version there.
+# The key under which Spark noted itself in a Parquet file before it wrote its version there.
 _ROWS_OF_SPARK = "org.apache.spark.sql.parquet.row.metadata"
 _FIRST_OWN_CALENDAR = "3.1"
 
@@ -58,7 +58,7 @@ SPARK_2 = Calendar(
 def calendar_of(notes: Mapping[str, str]) -> Calendar:
     """Return the calendar of a file by what its writer noted in it.
 
-    Of INT96 Spark 3.0 still had the old one.
+    Spark 3.0 still wrote INT96 in the old one.
 
     >>> calendar_of({"org.apache.spark.version": "4.2.0"}) is ISO
     True

@@ -1,7 +1,7 @@
 """Reads the rows of a Parquet file.
 
-Used for each part of such a file. What has the declared type already is taken as it is; all else
-is read record by record, exactly.
+Used for each part of such a file. A column that has the declared type already is taken as it is;
+all others are read record by record, exactly.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def read_parquet(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What the footer of a file says of its values: their calendar, which columns are intervals."""
+    """Facts in a file's footer about its values: their calendar, which columns are intervals."""
 
     calendar: Calendar
     intervals: frozenset[str]

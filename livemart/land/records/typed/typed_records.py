@@ -1,7 +1,7 @@
 """Reads records whose values have types already, as files of Parquet and Avro hold them.
 
 Used by the readers of both. A value is written as JSON would write it and then read exactly, so a
-column means the same in every format; its record is written that way in a dead letter, too.
+column means the same in every format. Its record is written that way in a dead letter, too.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, A
             accepted.append((number, record))
     rows = to_rows(group, values, rescued)
     numbers = [number for number, _ in accepted]
-    # Of few rows the record is asked for.
+    # Only few rows are asked for their record.
     return Chunk(rows, numbers, lambda row: written_record(accepted[row][1]), refused)
 
 

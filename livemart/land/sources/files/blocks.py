@@ -26,7 +26,7 @@ MAGIC_BYTES = 10
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # As far as this the beginning of a file may be blank.
 _HEAD_BYTES = 4 << 10
-# Of a line that blocks do not end this much is kept: twice what a record may have.
+# If blocks do not end a line, this much of it is kept: twice the size that a record may have.
 _KEPT_BYTES = 2 << 20
 
 

@@ -1,4 +1,4 @@
-"""Reads the elements of a file that is one JSON array, each as if it stood on a line of its own.
+"""Reads the elements of a file that is one JSON array, each like a separate line.
 
 Used by the parser for a JSON source whose file begins with `[`. Like a line, an element takes no
 other with it, and however long it is, memory holds only its beginning.
@@ -31,7 +31,7 @@ def begins_array(head: bytes) -> bool:
 def read_elements(path: Path, run_bytes: int = READ_BYTES) -> Iterator[Lines]:
     """Yield the elements of the file's array in runs, numbered from 1.
 
-    What stands behind the array is read by lines; elements go on being counted. A file that ends
+    Text behind the array is read by lines; elements go on being counted. A file that ends
     within the array has a problem.
     """
     elements = Elements()
@@ -61,7 +61,7 @@ class Elements:
     def read(self, block: bytes) -> list[tuple[int, bytes]]:
         """Return the elements that end in a block, with their numbers."""
         block = self._escape + block
-        # What a backslash escapes is in the next block.
+        # The byte that a backslash escapes is in the next block.
         is_cut = (len(block) - len(block.rstrip(b"\\"))) % 2
         self._escape = block[len(block) - is_cut :]
         block = block[: len(block) - is_cut]

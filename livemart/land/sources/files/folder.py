@@ -1,6 +1,6 @@
-"""Finds files below the landing folder, each with what tells its content.
+"""Finds files below the landing folder, each with the identity of its content.
 
-Used by landing and by whoever tells what waits. Nothing outside the folder is ever read.
+Used by landing and by the count of waiting files. Nothing outside the folder is ever read.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What a file was when it was first seen: size, modification time, digest of its content.
+    """A file when it was first seen: size, modification time, digest of its content.
 
-    Of more than 64 MiB, 64 blocks from start to end and the time stand for the content. `path` is
+    If a file has more than 64 MiB, 64 blocks from start to end and the time stand for the content.
+    `path` is
     relative to the landing folder.
     """
 
@@ -114,7 +115,7 @@ def is_spelled(name: str) -> bool:
 def matches(name: str, pattern: str) -> bool:
     """Return whether a pattern reads a file: by its name, or as one in a folder that it names.
 
-    Of such a folder, as writers make it for one table, `column=value` folders are parts.
+    If writers made such a folder for one table, its `column=value` folders are parts of it.
 
     Args:
         name: of the file, below the landing folder.

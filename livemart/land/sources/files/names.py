@@ -1,6 +1,6 @@
 """Names a file so that a source's pattern reads it.
 
-Used by whoever hands over files on behalf of others: `ingest`, and its HTTP endpoint.
+Used to hand over files on behalf of others: by `ingest`, and by its HTTP endpoint.
 """
 
 from __future__ import annotations

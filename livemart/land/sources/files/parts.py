@@ -22,7 +22,7 @@ from livemart.land.sources.files.elements import begins_array, is_array, read_el
 from livemart.land.sources.files.lines import read_lines, split_file
 
 _SPAN_BYTES = 24 << 20
-# Of a file that holds no records a dead letter shows so much.
+# A dead letter shows so much of a file that holds no records.
 _SHOWN_BYTES = 16
 
 

@@ -1,8 +1,8 @@
 """Says what is wrong with a delivered file as a whole.
 
 Used while a micro-batch is read. A file that can be passed over is a dead letter of each source
-that reads it; one that is gone, changed or unreadable before it landed stops the batch, so that no
-record is lost.
+that reads it. A file that was removed, changed or unreadable before it landed stops the batch, so
+that no record is lost.
 """
 
 from __future__ import annotations

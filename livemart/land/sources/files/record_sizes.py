@@ -1,7 +1,7 @@
-"""Keeps how many bytes of its files a record of each source takes.
+"""Keeps the bytes that a record of each source takes in its files.
 
-Written by landing, which limits micro-batches of files by records that way, and read by whoever
-tells how many records wait: so that no file is read to be counted.
+Written by landing, which limits micro-batches of files by records that way. Read to count the
+waiting records, so that no file is read for that.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Used by landing. The query only decides *which* files belong to a micro-batch, and a tick beside the
 sources makes one at every trigger. The names are taken from the checkpoint, where Spark wrote them
-before the batch began: the frame that it hands to `foreachBatch` silently leaves out a file that
-has gone since.
+before the batch began. The frame that Spark hands to `foreachBatch` silently leaves out a file that
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ class Slot:
     """One file source of the query: a path pattern and the relations that read it.
 
     Spark knows the sources of a checkpoint by their position alone, so a slot keeps its place for
-    ever. A relation that comes later, or with another path, gets a slot of its own and is given its
-    files from the start; one that is gone leaves an empty slot, which reads nothing.
+    ever. A relation that comes later, or with another path, gets a new slot and is given its
+    files from the start. A removed relation leaves an empty slot, which reads nothing.
     """
 
     path: str
@@ -274,10 +273,11 @@ def is_refused_name(error: BaseException) -> bool:
 
 
 def _has_refused_names(landing: Path, pattern: str) -> bool:
-    """Return whether a name with a colon stands where Hadoop would look for a pattern's files.
+    """Return whether Hadoop would meet a name with a colon while it looks for a pattern's files.
 
-    Its globs (3.5) then refuse all of the folder, even if they do not match the name. To list the
-    folder does not, but finds what lies below it, too.
+    Its globs (3.5) then refuse all of the folder, even if they do not match the name. A listing of
+    the
+    folder does not, but finds the folders below it, too.
     """
     folder = folder_of(landing, pattern)
     depth = len(Path(pattern).parts) - len(folder.relative_to(landing).parts)

@@ -1,7 +1,7 @@
 """Finds delivered files that no source reads, and says why.
 
 Used by the commands that look at a warehouse, and after a pass. A misspelled `path` would else be
-silence: the files lie there, and nothing lands.
+silence: the files are there, and nothing lands.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class WatchedFiles:
     """The last 1,000 landed files, as they were when last seen.
 
     Args:
-        folder: where they lie.
+        folder: the landing folder.
         manifests: of earlier micro-batches, newest first; no more are taken than are needed.
     """
 

@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 # A broker that says nothing for so long is away.
 _ANSWER_S = 15.0
 _SILENCE_S = 30.0
-# What only tells how long something waits is not waited for.
+# A question only about waiting times is given up after so long.
 _GLANCE_S = 2.0
 # Between two looks at whether somebody asked for the end.
 _LOOK_S = 0.5
@@ -52,7 +52,7 @@ _DENIALS = frozenset(
     }
 )
 _UNPROVEN_WORDS = "certificate verify failed"
-# Of a server that may be away: of tokens, or a broker that went while the client signed in.
+# Words for a server that may be away: one of tokens, or a broker that went during sign-in.
 _AWAY_WORDS = ("Failed to acquire SASL OAUTHBEARER token", "mechanism handshake failed: Local:")
 # All bits are zero.
 _NO_ID = "A" * 22
@@ -256,7 +256,7 @@ class KafkaClient:
             settings["error_cb"] = self._hear
             self._asking = self._guarded(lambda: AdminClient(settings, logger=_silent()))
         admin = self._asking
-        # What was said of earlier calls is no cause of what comes now.
+        # Reports about earlier calls are no cause of later failures.
         self._said.clear()
         try:
             return self._guarded(lambda: ask(admin))
@@ -302,7 +302,7 @@ def _sent_us(message: kafka.Message) -> int | None:
 
 
 def _silent() -> logging.Logger:
-    """Return a log that nobody reads: errors are told by exceptions."""
+    """Return a log without a reader: errors are reported by exceptions."""
     log = logging.Logger("livemart.kafka")
     log.addHandler(logging.NullHandler())
     log.propagate = False

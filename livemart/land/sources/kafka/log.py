@@ -35,7 +35,7 @@ class KafkaLog:
         client: settings of librdkafka, without secrets.
         secrets: settings of librdkafka whose values are secrets, each with the environment variable
             that holds it.
-        name: of the cluster; stands before the names of partitions.
+        name: of the cluster; it is put before the names of partitions.
         start: where a source begins that has read nothing: `earliest`, `latest`, a time (ISO 8601,
             UTC without a zone), or an offset for each partition.
         end: where it ends for good: a time, or an offset for each partition; None for nowhere.
@@ -139,7 +139,7 @@ class KafkaLog:
         return None if moment is None else datetime.fromtimestamp(moment / 1e6, UTC)
 
     def _offsets_of(self, option: str, value: str | dict[str, int]) -> Mapping[str, int]:
-        """Return the offsets for which a value of `start` or `end` stands."""
+        """Return the offsets that a value of `start` or `end` stands for."""
         if value == "earliest":
             return {}
         # Asked before the time is: what comes in between is behind them, and not passed over.

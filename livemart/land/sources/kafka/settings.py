@@ -12,7 +12,7 @@ from livemart.land.secrets import check_variable
 
 # A setting of the client whose value is a secret, by its name.
 _SECRET_WORDS = ("password", "secret", "sasl.oauthbearer.config", "key.pem", "private.key")
-# What a range of offsets is read by is not for a project to decide.
+# livemart sets these itself to read ranges of offsets; a project cannot.
 _OWN = (
     "auto.offset.reset",
     "bootstrap.servers",

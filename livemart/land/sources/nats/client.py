@@ -26,14 +26,14 @@ _PULL_RECORDS = 5_000
 _PULL_BYTES = 8_000_000
 # The server forgets a consumer that has not asked for so long.
 _PAUSE_S = 300.0
-# What ends a pull before it is full: nothing is left, or the next message is too large for it.
+# These end a pull before it is full: nothing is left, or the next message is too large for it.
 _NOTHING_LEFT = ("404", "408")
 _TOO_LARGE = ("409", "Message Size Exceeds MaxBytes")
 
 
 @dataclass(frozen=True)
 class StreamBounds:
-    """What a stream holds: its oldest sequence, and the one behind its newest.
+    """The bounds of a stream: its oldest sequence, and the one behind its newest.
 
     `created_at`: when it was made, as the server writes it. `is_compacted`: messages go only
     because newer ones replace them.
@@ -46,7 +46,7 @@ class StreamBounds:
 
 
 class _Pull(NamedTuple):
-    """What one request for messages brought; `status`: why it was not more, else empty."""
+    """The messages that one request brought; `status`: why there are not more, else empty."""
 
     messages: Sequence[Msg]
     status: tuple[str, str] | None
@@ -85,7 +85,8 @@ class NatsClient:
                 info = await stream.stream_info(self._stream)
             except NotFoundError:
                 raise NatsUnreadableError(f"no stream {self._stream} in this account") from None
-        # Of others the server removes what somebody was sent, or has acknowledged.
+        # With another policy the server removes messages that were sent to a consumer, or
+        # acknowledged.
         retention = info.config.retention
         if retention != api.RetentionPolicy.LIMITS:
             raise NatsUnreadableError(
@@ -191,8 +192,8 @@ class NatsClient:
 def is_compacted(config: api.StreamConfig) -> bool:
     """Return whether a stream drops messages that newer ones replace, and no others.
 
-    As a key-value bucket does, by a limit for each subject, or by roll-ups. With a limit of age,
-    count or size beside, nobody can tell what was replaced from what was dropped.
+    A key-value bucket does, by a limit for each subject, or by roll-ups. With a limit of age, count
+    or size beside, replaced messages cannot be told from dropped ones.
     """
     keeps_old = config.discard == api.DiscardPolicy.NEW
     is_full_at = not keeps_old and ((config.max_msgs or 0) > 0 or (config.max_bytes or 0) > 0)
@@ -241,7 +242,7 @@ async def _pull(client: Client, address: str, count: int, max_bytes: int) -> _Pu
 def _read(received: Msg) -> tuple[Message, int]:
     """Return a message, and the number that the consumer gave it.
 
-    Both stand in the subject for acknowledgements (ADR-15 of NATS); nats-py's own reading of it
+    Both are in the subject for acknowledgements (ADR-15 of NATS); nats-py's own reading of it
     rounds the time.
     """
     words = received.reply.split(".")

@@ -1,7 +1,7 @@
 """Connects to a server of NATS as the options of a source say.
 
 Used for each question about a stream and each range of it. Secrets are read from the environment
-when a connection is made, and stand in no error.
+when a connection is made, and appear in no error.
 """
 
 from __future__ import annotations
@@ -95,8 +95,9 @@ class NatsConnection:
                         address,
                         error_cb=hear,
                         name="livemart",
-                        # A range that was cut off is read anew: of messages that are not
-                        # acknowledged nobody would know which were lost on the way.
+                        # A range that was cut off is read again: it would be unknown which of the
+                        # messages that are not
+                        # acknowledged were lost on the way.
                         allow_reconnect=False,
                         max_reconnect_attempts=1,
                         reconnect_time_wait=0,
@@ -144,9 +145,9 @@ async def _close(client: Client) -> None:
 
 
 def _told_to(client: Client, secret: str) -> Callable[[], str]:
-    """Return what tells a secret to the server, unless that would not encrypt it.
+    """Return a function that gives a secret to the server, unless that would not encrypt it.
 
-    Without it whoever stands between could say that the server does not encrypt.
+    Without this check a machine on the way could say that the server does not encrypt.
     """
 
     def tell() -> str:

@@ -31,7 +31,7 @@ class NatsLog:
         subjects: what is read of it; all if it is empty.
         client: settings, without secrets.
         secrets: `user`, `password`, `token`, each with the environment variable that holds it.
-        name: of the servers; stands before the name of the partition.
+        name: of the servers; it is put before the name of the partition.
 
     Raises:
         ConfigError: EXTRA_MISSING.
@@ -83,7 +83,7 @@ class NatsLog:
         return self._client.time_of(offset)
 
     def identities(self) -> Mapping[str, str]:
-        """Return when the stream was made: one that is made anew has another time."""
+        """Return when the stream was made: one that is created again has another time."""
         created_at = self._bounds().created_at
         return {self._partition: created_at} if created_at else {}
 

@@ -20,7 +20,7 @@ _FLAGS = ("tls_first",)
 _CLIENT = tuple(sorted((*_TEXTS, *_FILES, *_FLAGS)))
 _SECRETS = ("password", "token", "user")
 _SERVER = re.compile(r"(?:(?:nats|tls)://)?[^\s/@]+")
-# What the server cannot keep a stream under.
+# The characters that no name of a stream can have.
 _NO_STREAM = re.compile(r"[\s.*>/\\]")
 
 
@@ -31,7 +31,7 @@ def check_servers(servers: object) -> Iterator[str]:
         yield "servers: write `nats://host:port`, several with commas"
     for number, address in enumerate(addresses, 1):
         if "@" in address:
-            # Of what is there nothing is said: it may be the secret itself.
+            # The value found is not shown: it may be the secret itself.
             yield (
                 f"servers: number {number} holds a user, a password or a token: name environment "
                 "variables that hold them, `secrets: {user: NATS_USER, password: NATS_PASSWORD}`"
@@ -41,7 +41,7 @@ def check_servers(servers: object) -> Iterator[str]:
 
 
 def server_list(servers: str) -> list[str]:
-    """Return the addresses of servers that stand in one text.
+    """Return the addresses of servers that are listed in one text.
 
     >>> server_list("nats://a:4222, nats://b:4222")
     ['nats://a:4222', 'nats://b:4222']
