@@ -45,7 +45,7 @@ def as_of_for(pane: timedelta, moment: datetime) -> datetime:
 
 
 def skipped_panes(pane: timedelta, before: datetime | None, as_of: datetime | None) -> int:
-    """Return how many panes ended between two snapshots and have none of their own.
+    """Return how many panes ended between two snapshots and have no snapshot themselves.
 
     A refresh that takes longer than a pane goes on with the newest `as_of`; nothing is queued.
 
@@ -96,7 +96,7 @@ def fix_as_of(
     The table is written only if `as_of` moves. A replay finds what the first attempt wrote.
 
     Raises:
-        ConfigError: AS_OF_BACKWARDS, if `--as-of` lies before the newest snapshot's.
+        ConfigError: AS_OF_BACKWARDS, if `--as-of` is before the newest snapshot's.
     """
     warehouse, relation = context.warehouse, clock.relation
     clock_version = newest.sources.get(relation) if newest else None

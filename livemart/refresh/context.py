@@ -31,11 +31,12 @@ class SqlChanged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeptBetweenBatches:
-    """What stays from one batch to the next, as long as the process lives.
+    """The knowledge that stays from one batch to the next, as long as the process lives.
 
-    `sum_limits`: by model and types, what its totals are worth (None: not exact), asked of Spark
-    once. `took_ms`: by unique id, how long the last refresh of a model took that had something to
-    do.
+    `sum_limits`: the limits of a model's totals (None: not exact), by model and types, asked of
+    Spark
+    once. `took_ms`: by unique id, how long the last refresh of a model took, of those that had
+    something to do.
     """
 
     views: SharedViews = field(default_factory=SharedViews)

@@ -1,8 +1,8 @@
-"""Runs work along a graph: each node as soon as all it depends on is done, several at a time.
+"""Runs work along a graph: each node once all its parents are done, several at a time.
 
-Used for the models of a batch, along what each reads. A chain of dear nodes that begins last is
-waited for in the end, so what has the longest way before it begins first (list scheduling by the
-critical path: Graham 1969).
+Used for the models of a batch, along their inputs. All others would wait in the end for a chain of
+dear nodes that begins last. So the node with the longest way ahead begins first (list scheduling by
+the critical path: Graham 1969).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def in_dependency_order(
     threads: int,
     costs: Mapping[str, float] = _NO_COSTS,
 ) -> Iterator[tuple[str, _Result]]:
-    """Yield each node with what its work returned, as it ends.
+    """Yield each node with the result of its work, as it ends.
 
-    Of several that are ready, the one begins first after which most is left to do, one after the
-    other; of equal ones that which `parents` names first. What depends on a node begins after the
-    caller has taken that node's result. The first error cancels what has not begun, and is raised
-    when what has begun is over.
+    Among several ready nodes, the one with the most work behind it begins first, one after the
+    other; among equal ones the first in `parents`. The nodes that depend on a node begin after the
+    caller has taken that node's result. The first error cancels the nodes that have not begun, and
+    is raised when the running ones are over.
 
     Args:
         parents: by node, those that must be done before; all of them nodes, without a cycle.
-        work: done in a thread of its own.
+        work: done in a separate thread for each node.
         threads: how many at a time.
         costs: by node, how long its work may take; 0 if it is not there.
     """
@@ -68,7 +68,7 @@ def stored_parents(plans: ProjectPlans) -> dict[str, set[str]]:
     for unique_id, model in models.items():
         if model.is_stored:
             flat = plans.models[unique_id].flat
-            # What SQL names without `ref` is read as well, if it comes before.
+            # Tables that SQL names without `ref` are read as well, if they come before.
             named = {stored[it] for it in flat.relations if it in stored} if flat else set[str]()
             parents[unique_id] = read_tables(plans.project, model) & models.keys() | named
             stored[model.relation] = unique_id

@@ -1,12 +1,13 @@
-"""Compares the frontier with the tables as they lie: where each model of a batch starts.
+"""Compares the frontier with the stored tables: where each model of a batch starts.
 
 Used by run before each batch. The frontier is the newest row of the snapshot log. A landed table
 that something else changed is an error; a model's table that something else changed, or whose SQL
 changed, is rebuilt.
 
 A model that was set aside is tried again as soon as its SQL, or that of the model it waits for, is
-another one; and, as data are mended too, after 1, 2, 4, 8 ... snapshots. One that was left out
-comes back with the first pass that does not leave it out.
+another one. As data are mended too, it is also tried after 1, 2, 4, 8 ... snapshots. A model that
+was
+left out comes back with the first pass that does not leave it out.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """The model is computed anew: no change set leads from its rows to the newest ones.
+    """The model is computed from all rows: no change set leads from its rows to the newest ones.
 
     `code` is NEW_MODEL, FINGERPRINT_CHANGED, ASKS_THE_WAREHOUSE, SESSION_CHANGED, CHANGED_OUTSIDE,
     SET_ASIDE or SELECTED; `generation` is that of its next table. A table that hooks fill is taken
@@ -80,7 +81,7 @@ Start = Refresh | Rebuild | Broken | Rest | Wait | LeftAlone
 
 
 class Tables(Protocol):
-    """What is asked of the warehouse here."""
+    """The questions that this module asks of the warehouse."""
 
     def exists(self, relation: str) -> bool: ...
     def version(self, relation: str) -> int: ...
@@ -142,7 +143,7 @@ def leave_out(
 ) -> dict[str, Start]:
     """Return the stored ones of these models and all that wait for one, by unique id.
 
-    A seed, or a table of dbt's, that nobody has edited stays as it is in any case. What failed
+    A seed, or a table of dbt's, that was not edited stays as it is in any case. A model that failed
     before is reported as failed.
     """
     starts: dict[str, Start] = {}
@@ -196,8 +197,8 @@ def refuse_writes_since(
 ) -> None:
     """Replay the batch if another writer has committed to a model since it started.
 
-    Once the row names a later version, no refresh would look at that commit again. Of what dbt
-    writes the row names the version that was read.
+    Once the row names a later version, no refresh would look at that commit again. For tables that
+    dbt writes, the row names the version that was read.
 
     Raises:
         TableChangedError: TABLE_CHANGED.
@@ -221,8 +222,8 @@ def find_rebuild(
 ) -> Rebuild | None:
     """Return why a stored model cannot be refreshed from `newest`, None if it can.
 
-    Commits that change no data are not from outside, nor are those of the batch being replayed, as
-    long as the model is still what it was when they were made.
+    Commits that change no data are not from outside. Nor are those of the batch being replayed, as
+    long as the model is the same as when they were made.
     """
     model, state = plans.project.models[unique_id], newest.models.get(unique_id)
     fingerprint = plans.models[unique_id].fingerprint
@@ -252,7 +253,7 @@ def find_rebuild(
         since = state.version if state else "none"
         code = "CHANGED_OUTSIDE"
         message = f"{relation} is not the table of the log (version {since})"
-    # Of a table that the log does not name, the last commit tells whether we made it.
+    # If the log does not name a table, its last commit tells whether we made it.
     start = version - 1 if state is None else state.version if is_same_table else -1
     commits = tables.data_changed_between(relation, start, version)
     if not commits:
@@ -262,7 +263,7 @@ def find_rebuild(
         for commit in commits
     ]
     if model.filled != "no" and code in ("", "CHANGED_OUTSIDE"):
-        # Of no generation: livemart itself commits nothing to it.
+        # It has no generation: livemart itself commits nothing to it.
         message = f"{relation} was written by hooks, or by dbt (version {version})"
         return Rebuild("FILLED_BY_HOOKS", message, generation)
     last = commits[-1]

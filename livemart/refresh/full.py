@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-# Of a table with features that are not known here.
+# Codes for a table with features that are not known here.
 _ONLY_BY_SPARK = ("TABLE_NOT_WRITABLE", "TABLE_NOT_READABLE")
 
 
@@ -48,8 +48,8 @@ def refresh_full(
 ) -> Commit:
     """Recompute a model from all rows of its inputs; commit the difference, or replace the table.
 
-    The table is replaced if it does not exist, has columns of other names or types than the SQL
-    yields now, or is too large for the difference to be taken in memory.
+    The table is replaced if it does not exist, or is too large for the difference to be taken in
+    memory. It is also replaced if its columns have other names or types than the SQL yields now.
 
     Raises:
         ModelFailedError: the model does not keep its contract.

@@ -48,7 +48,7 @@ class PinnedInputs:
 
     @cached_property
     def schemas(self) -> InputSchemas:
-        """What became of the inputs' columns."""
+        """The changes of the inputs' columns."""
         return InputSchemas(self.warehouse, self.old, self.new)
 
     def at(self, relation: str, version: int) -> PinnedTable:
@@ -58,7 +58,7 @@ class PinnedInputs:
         return self._tables[relation, version]
 
     def newest(self, relation: str) -> PinnedTable | None:
-        """Return a table as it lies now, None if there is none."""
+        """Return a table at its newest version, None if there is none."""
         if not self.warehouse.exists(relation):
             return None
         return self.at(relation, self.warehouse.version(relation))
@@ -99,7 +99,7 @@ class PinnedInputs:
     def may_have_changed(self, relation: str) -> bool:
         """Return True also of a table whose change is not known."""
         if relation not in self.new or relation not in self.old:
-            # It lies elsewhere, or is read for the first time.
+            # It is stored elsewhere, or is read for the first time.
             return True
         try:
             return self.has_changed(relation)
@@ -183,16 +183,17 @@ def pin_inputs(
         if (model := models.get(unique_id)) is None:
             continue
         # A table written from outside and rebuilt in place still has its net change in the log; a
-        # table made anew has not.
+        # table that was created again has not.
         if not isinstance(starts.get(unique_id), Rebuild | Broken) or (
             warehouse.exists(model.relation)
             and warehouse.table_id(model.relation) == state.table_id
         ):
             old[model.relation] = state.version
     new = dict(sources)
-    # The snapshot log does not know tables that models name and the project does not declare: what
-    # reads one is recomputed in every batch.
-    # A view is read by its name, whatever table once lay in its place.
+    # The snapshot log does not know tables that models name and the project does not declare: a
+    # model
+    # that reads one is recomputed in every batch.
+    # A view is read by its name, whatever table once had that name.
     model_relations = {
         model.relation
         for model in models.values()
@@ -213,9 +214,8 @@ def pin_inputs(
 class Input:
     """A mention of a table in a model's SQL, with all that a strategy asks of it in a batch.
 
-    `new`: the table as of the batch; `columns`: the stored ones that the query needs, or all where
-    not even one is; `images`: old and new images of the changed rows, with `WEIGHT` and every
-    column.
+    `new`: the table as of the batch. `columns`: the stored ones that the query needs, or all if it
+    needs none. `images`: old and new images of the changed rows, with `WEIGHT` and every column.
     """
 
     pinned: PinnedInputs
@@ -244,18 +244,18 @@ class Input:
 
 
 class SchemaTables(Protocol):
-    """What is asked of the warehouse here."""
+    """The questions that this module asks of the warehouse."""
 
     def arrow_schema(self, relation: str, version: int | None = None) -> pa.Schema: ...
     def data_changed_between(self, relation: str, v0: int, v1: int) -> list[LogEntry | None]: ...
 
 
 class InputSchemas:
-    """What became of the columns of every input since the frontier; compared once per relation.
+    """The columns of every input, then and now; compared once per relation.
 
-    A column that came or changed its type is no change of rows: added to every row as NULL, or
-    cast, it nets to nothing. So the schemas of both versions are compared, wherever a commit
-    between them could have changed them.
+    A new column, or a changed type, is no change of rows: added to every row as NULL, or cast, it
+    nets to nothing. So the schemas of the frontier's version and of the new one are compared,
+    wherever a commit between them could have changed them.
     """
 
     def __init__(

@@ -61,8 +61,8 @@ def stamped(session: SparkSession, plan: Plan, stored: PinnedTable, change: pa.T
 def key_of(plan: Plan, rows: pa.Table) -> tuple[str, ...]:
     """Return the columns that tell these rows of a model apart; none: all of them do.
 
-    What the SQL proves unique is not where a table holds several texts as NULL, this one or one
-    that it is made from.
+    The key that the SQL proves unique does not hold if a text in it is NULL: this table, or one of
+    its inputs, may hold several texts as NULL.
     """
     key = [rows.column(name) for name in plan.unique_key]
     has_null_text = any(column.null_count and pa.types.is_string(column.type) for column in key)

@@ -65,7 +65,7 @@ BeforeModel = Callable[[str, PinnedInputs], None]
 
 
 class Report(Protocol):
-    """Is told what becomes of a model: a word, and at its end its state."""
+    """Is called with the progress of a model: a word, and at its end its state."""
 
     def __call__(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None: ...
 
@@ -86,8 +86,8 @@ def refresh_models(
     """Refresh all stored models of a project in one batch.
 
     A model of which `before_model` says that it has other SQL waits, as do its readers, until all
-    others have ended: then the batch begins again. A model that cannot be computed ends the batch,
-    and no row is made of it. When it has failed often enough it is set aside instead, with all that
+    others have ended: then the batch begins again. A model that cannot be computed ends the batch
+    without a row of the log. When it has failed often enough it is set aside instead, with all that
     read it, and the others go on.
 
     Args:
@@ -117,7 +117,7 @@ def refresh_models(
     def refresh(unique_id: str) -> ModelState | SetAside | ModelFailedError | None:
         return refresher.refresh(unique_id, parents[unique_id])
 
-    # What took long in the last batch is likely to in this one.
+    # A model that took long in the last batch is likely to in this one.
     took_ms = context.between_batches.took_ms
     costs = {unique_id: state.took_ms for unique_id, state in inputs.states.items()} | took_ms
     for unique_id, end in in_dependency_order(parents, refresh, context.threads, costs):
@@ -161,7 +161,7 @@ class _Refresher:
     before_model: BeforeModel
     ended: dict[str, EndedModel]
     set_aside: dict[str, SetAside] = field(default_factory=dict)
-    # For the batch to begin again, with other SQL of their own or of what they read.
+    # For the batch to begin again: their SQL, or that of an input, is another one.
     waiting: dict[str, None] = field(default_factory=dict)
 
     def refresh(
@@ -221,7 +221,7 @@ class _Refresher:
             return False
         if not model.is_of_dbt or isinstance(start, Broken):
             return True
-        # What has been written beside livemart is there.
+        # A table that has been written beside livemart exists.
         is_there = self.context.warehouse.exists(model.relation)
         if isinstance(start, Rebuild) and not (start.code in _WRITTEN_BESIDE and is_there):
             return True
@@ -301,7 +301,7 @@ class _Refresher:
     ) -> ModelState:
         """Return the state of a model, which this batch may have ended with before it began again.
 
-        What nobody has declared may have changed unseen meanwhile, so its readers are made again.
+        Undeclared inputs may have changed unseen meanwhile, so its readers are refreshed again.
         """
         read = {it: self.inputs.new.get(it) for it in self._relations_read(model, plan)}
         versions = {relation: version for relation, version in read.items() if version is not None}
@@ -329,7 +329,7 @@ class _Refresher:
         elif rebuild is not None or before is None:
             strategy, code = Full.name, rebuild.code if rebuild else None
             tag = tag.moved_by(strategy, code)
-            # A rebuild stamps every row anew, also those that stay as they are.
+            # A rebuild stamps every row with new values, also those that stay as they are.
             stored = None if plan.stamps else self.inputs.newest(model.relation)
             commit = refresh_full(context, model, plan, self.inputs, tag, stored)
         else:

@@ -25,9 +25,10 @@ _Answer = TypeVar("_Answer")
 class PinnedTable:
     """A table at one version, opened once; `hidden` columns are read as if it had none.
 
-    `relation`: `schema.identifier`; `hidden`: names in lower case. Of the other columns: `schema`,
-    plain; `names`, as the table spells them; `fields`; `blank_columns`, in which it holds NULL for
-    some texts (see delta/partitions). `sql`: how Spark names the table at this version.
+    `relation`: `schema.identifier`; `hidden`: names in lower case. These are about the other
+    columns:
+    `schema`, plain; `names`, as the table spells them; `fields`; `blank_columns`, in which it holds
+    NULL for some texts (see delta/partitions). `sql`: how Spark names the table at this version.
 
     Raises:
         RefreshError: TABLE_MISSING, VERSION_GONE.
@@ -78,7 +79,7 @@ class PinnedTable:
 
 
 class ByName(dict[str, _Answer]):
-    """What is said of each column, found as Spark finds it: letter case aside.
+    """An answer for each column, found as Spark finds it: letter case aside.
 
     Raises:
         Inapplicable: PARSE_UNSUPPORTED, if a column is asked for that is not stored.

@@ -182,9 +182,10 @@ def _comparable(run: ModelRun, region: Region) -> Region:
 
 
 def _require_keys_of_one_type(run: ModelRun, region: Region) -> None:
-    """Fall back where what a join finds equal to a key is of a type with fewer values.
+    """Fall back if a region key is joined to a column of a coarser type.
 
-    1 equals '1' and '01': what hangs on a decision for 1 has two keys.
+    One value of that column may equal several keys: 1 equals '1' and '01'. The rows that depend on
+    a decision for 1 then have two keys.
 
     Raises:
         Inapplicable: NONDETERMINISTIC_ORDER.
@@ -399,7 +400,7 @@ def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
 
 
 def _semi_join(run: ModelRun, region: Region, affected: pa.Table, qualifier: str) -> Statement:
-    """Return the join that leaves those rows of `qualifier` that lie in the region."""
+    """Return the join that leaves those rows of `qualifier` that are in the region."""
     time = _time_of(run, region)
     area = run.views.of_rows("area", affected if time is None else _with_bounds(affected, time))
     conditions = [

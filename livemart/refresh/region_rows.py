@@ -1,7 +1,7 @@
-"""Tests rows in memory against an affected region: which lie in it, which it needs of an input.
+"""Tests rows in memory against an affected region: which are in it, which it needs of an input.
 
-Used by region refreshes. A RowFilter, which reads the rows, can only test one column at a time; in
-the small lane what it lets through is narrowed to what the region's semi join in SQL would take.
+Used by region refreshes. A RowFilter, which reads the rows, can only test one column at a time. In
+the small lane its rows are narrowed to those that the region's semi join in SQL would take.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def is_comparable(region: Region, affected: pa.Table, stored: PinnedTable) -> bo
 
 
 def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
-    """Return for each row whether it lies in the region (boolean, never NULL).
+    """Return for each row whether it is in the region (boolean, never NULL).
 
     Args:
         region: its keys and time, columns of `rows`.
@@ -169,7 +169,7 @@ def needed_rows(
 ) -> pa.Table:
     """Return at least those rows that meet a restriction for one of the region's keys.
 
-    A change of ten restaurants, each in an hour of its own, needs ten hours of orders; a filter on
+    A change of ten restaurants, each in another hour, needs ten hours of orders; a filter on
     restaurants and hours lets a hundred through.
 
     Args:

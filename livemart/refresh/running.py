@@ -55,9 +55,9 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
         Columns of the model plus `OLD_COUNT` and `NEW_COUNT`; None if nothing changed.
 
     Raises:
-        Inapplicable: NOT_CARRIED_ON, in the large lane, or if a time is NULL, a frame of days is
-            not as long each time, a sum is not exact or does not fit its type, or the table holds
-            another key under the same name.
+        Inapplicable: NOT_CARRIED_ON, in the large lane, or if a time is NULL. Also if a frame of
+            days is not as long each time, a sum is not exact or does not fit its type, or the table
+            holds another key under the same name.
     """
     if run.views.is_large:
         raise not_carried_on("more rows changed than are held in memory")

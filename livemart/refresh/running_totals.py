@@ -16,7 +16,7 @@ from livemart.arrow.exact_numbers import Whole, at_scale, from_whole, to_whole, 
 from livemart.arrow.sum_limits import SumLimits
 from livemart.plan.strategies.running import Total, not_carried_on
 
-# Of a 64-bit number.
+# Every number of so many digits fits 64 bits.
 _MOST_DIGITS = 18
 _MOST_ROWS = 2**63
 
@@ -79,9 +79,9 @@ def running_rows(
         arguments: what each total sums; None for COUNT(*).
 
     Returns:
-        Which rows may differ, each total of those, and which keys are in doubt: a frame of theirs
-        adds up to zero without a value of its own row, and may hold nothing but NULL. They must
-        start with their frames.
+        Which rows may differ, each total of those, and which keys are in doubt. A key is in doubt
+        if a frame adds up to zero without a value in its own row, and may hold nothing but NULL.
+        Such keys must start with their frames.
 
     Raises:
         Inapplicable: a total does not fit its type, or Spark may have lost one on the way to it.
@@ -139,7 +139,7 @@ def _is_known(limits: SumLimits, totals: Whole) -> bool:
 
 
 class _Moves:
-    """What comes and goes, by key and time; moves of one instant count together."""
+    """Rows that enter and leave, by key and time; moves of one instant count together."""
 
     def __init__(self, key: _Numbers, at: _Numbers) -> None:
         self._order = np.lexsort((at, key))

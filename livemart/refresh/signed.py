@@ -1,10 +1,12 @@
 """Moves a model by signed change: T' = T + Q(touched rows as they are) - Q(as they were).
 
 Used for linear SQL and additive aggregates (plan/strategies/signed). A change that cannot be added
-exactly is left to the region. Where one looked-up table changed, and each row of the model is made
-of one row of it, only changed rows are joined: Q(new A, new B) - Q(old A, old B) is Q(change of A,
-new B) + Q(old A, change of B). Source: Gupta, Mumick and Subrahmanian, "Maintaining views
-incrementally", SIGMOD 1993.
+exactly is left to the region.
+
+If one looked-up table changed, and each row of the model comes from one row of it, only changed
+rows
+are joined: Q(new A, new B) - Q(old A, old B) is Q(change of A, new B) + Q(old A, change of B).
+Source: Gupta, Mumick and Subrahmanian, "Maintaining views incrementally", SIGMOD 1993.
 """
 
 from __future__ import annotations

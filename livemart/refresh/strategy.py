@@ -63,8 +63,8 @@ def move(
         tag: of the commit.
 
     Returns:
-        What was committed, the name of the strategy, and why it was recomputed, if it was; None if
-        nothing that it reads has changed.
+        The commit, the name of the strategy, and why the model was recomputed, if it was; None if
+        none of its inputs has changed.
 
     Raises:
         PlanError: POLICY_NOT_MET, if a model of policy strict would be recomputed.
@@ -91,7 +91,7 @@ def move(
     is_rebuilt = reason is not None and reason.code == "FINGERPRINT_CHANGED"
     if model.policy == "strict" and reason is not None and not is_rebuilt:
         if failure is not None:
-            # What cannot be recomputed either is the SQL's own error.
+            # If the model cannot be recomputed either, the fault is the SQL's own.
             recompute(context, model, plan, inputs)
         raise PlanError(
             "POLICY_NOT_MET",

@@ -46,7 +46,7 @@ def moved_rows(run: ModelRun, source: Input) -> RowFilter:
 
 
 def rows_in_windows(run: ModelRun, source: Input, windows: Windows) -> RowFilter:
-    """Return which rows of an input lie in one of the windows, before or after the batch."""
+    """Return which rows of an input are in one of the windows, before or after the batch."""
     alternatives = []
     for window in windows:
         conditions = []
