@@ -1,9 +1,9 @@
 """Runs the project's data tests, before a snapshot may be shown.
 
-Used by run as the last step of a batch. A test costs nothing if nothing it reads has changed, and
-little if the new rows prove that it still passes, or if new and gone rows tell how many now fail.
-Every other test runs in full, as dbt compiled it, many in one statement. What a proof cannot show
-goes the full way, so that all ways give the same answer.
+Used by run as the last step of a batch. A test costs nothing if none of its tables has changed. It
+costs little if the new rows prove that it still passes, or if new and gone rows show how many rows
+now fail. Every other test runs in full, as dbt compiled it, many in one statement. A test without
+a proof goes the full way, so that all ways give the same answer.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ _WAITS = "a model that it reads is set aside"
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """What became of a test. `how`: it was not run, proven on the change set, or run in full.
+    """The result of a test. `how`: it was not run, proven on the change set, or run in full.
 
-    `took_ms` is its share of the statement that it was run in with others. Of one that holds the
+    `took_ms` is its share of the statement that it was run in with others. For a test that holds
+    the
     snapshot back: `place`, file and line; `rows`, some of those that fail, each as one line.
     """
 
@@ -88,9 +89,9 @@ def run_checks(
         prover: knows the project's tests.
         versions: what the tests look at, and what they looked at last time.
         previous: status of each test at the frontier.
-        waiting: models that are set aside, by unique id. What reads one and something newer is not
-            run: it says nothing about either.
-        report: is told of each test as it ends.
+        waiting: models that are set aside, by unique id. A test that reads one and something newer
+            is not run: it says nothing about either.
+        report: is called with each test as it ends.
     """
     tests = prover.project.tests
     results: dict[str, TestResult] = {}

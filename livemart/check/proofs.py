@@ -1,10 +1,13 @@
 """Shows, without looking at every row, that a data test that passed still passes.
 
-Used by the checks. Three kinds of proof: the model's SQL itself makes a key unique; the new rows
-alone decide a test of single rows, and a look-up of their keys one of uniqueness; a test whose SQL
-is linear is run over the new rows instead of all. If some rows failed it before, it is run over the
-gone rows, too, and the difference is how many fail now: in `make bench-refresh` at 2 M orders the
-tests of a batch take 0.7 s; without that 4.3 s, on a busier machine. All else is run in full.
+Used by the checks. There are three kinds of proof. The model's SQL itself makes a key unique. The
+new
+rows alone decide a test of single rows, and a look-up of their keys one of uniqueness. A test whose
+SQL is linear is run over the new rows instead of all.
+
+If some rows failed such a test before, it is run over the gone rows, too, and the difference is how
+many fail now. In `make bench-refresh` at 2 M orders the tests of a batch take 0.7 s; without that
+4.3 s, on a busier machine. All else is run in full.
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ class MovedTest:
     removed: RowTest
 
     def sides(self) -> list[tuple[DataTest, RowTest, int]]:
-        """Return what is to be asked, each under a name of its own, and the sign of its answer."""
+        """Return the tests to run, each under a separate name, and the sign of each answer."""
         return [
             (replace(self.test, unique_id=f"{self.test.unique_id} {name}"), rows, sign)
             for name, rows, sign in (("new", self.new, 1), ("gone", self.removed, -1))
@@ -209,7 +212,7 @@ class Prover:
     ) -> Sequence[tuple[str, str | None]]:
         """Return the stored columns, by relation, that all values of a tested column are from.
 
-        Of a test of several columns, only of a stored node. Empty: not known.
+        A test of several columns has origins only if it is of a stored node. Empty: not known.
         """
         unique_id = test.attached_to or ""
         source, model = self.project.sources.get(unique_id), self.project.models.get(unique_id)

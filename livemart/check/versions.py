@@ -1,6 +1,6 @@
 """Tells data tests what changed in each table since they last ran.
 
-Used by the proofs. What cannot be read any more is None, and its tests run in full.
+Used by the proofs. A change that cannot be read any more is None, and its tests run in full.
 """
 
 from __future__ import annotations
