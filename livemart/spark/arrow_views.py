@@ -50,8 +50,8 @@ def to_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
 def rows_of(frame: DataFrame) -> pa.Table:
     """Return the rows of a frame in the types that tables have, one chunk a column.
 
-    Of a session with another time zone Arrow names it in every type. PySpark 4.2.0 casts what it
-    has collected, and Arrow refuses to cast a NULL variant: here it is not cast.
+    In a session with another time zone Arrow names the zone in every type. PySpark 4.2.0 casts
+    collected rows, and Arrow refuses to cast a NULL variant: here it is not cast.
     """
     if not has_variant(frame.schema):
         return plain_table(frame.toArrow())
@@ -125,9 +125,9 @@ class ArrowViews:
 
         Args:
             texts: the statements.
-            others: tables that they read besides; None if nobody counted.
-            names: of the views that they read, one for each place; None: any, each in a statement
-                of its own.
+            others: tables that they read besides; None if their number is unknown.
+            names: of the views that they read, one for each place; None: any, each in a separate
+                statement.
             is_repeated: they have run before, names of views aside.
         """
         spark = self._spark

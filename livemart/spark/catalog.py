@@ -21,7 +21,7 @@ from livemart.state.places import StateFolder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Of Spark 4.2: constructor arguments of what its catalog keeps.
+# In Spark 4.2: the number of arguments of the constructor of a catalog's table.
 _TABLE_FIELDS = 22
 _STORAGE_FIELDS = 7
 
@@ -226,7 +226,7 @@ def _project_views(project: Project) -> dict[str, ProjectView]:
 
 
 def _saved_views(warehouse: Path) -> dict[str, ProjectView]:
-    # Not kept yet, or torn: whoever knows the project keeps them again.
+    # Not kept yet, or torn: the next process that knows the project keeps them again.
     return read_state_file(StateFolder(warehouse).views, dict[str, ProjectView]) or {}
 
 

@@ -68,7 +68,7 @@ def join(url: str, warehouse: Path, holder: Holder) -> SparkSession:
 def retry_policy(warehouse: Path, holder: Holder) -> RetryPolicy:
     """Return Spark's own policy while `holder` lives; after its end a call fails with RUNNER_ENDED.
 
-    Nobody will answer then, and Spark would go on asking for ten minutes.
+    No process will answer then, and Spark would go on asking for ten minutes.
     """
     from grpc import RpcError
     from pyspark.sql.connect.client.retries import DefaultPolicy

@@ -1,6 +1,7 @@
 """Compares the columns that a model yields with its contract, as dbt does before it builds one.
 
-Used before a refresh makes a model's table anew. Names are compared as they are written; types are
+Used before a refresh creates a model's table again. Names are compared as they are written; types
+are
 equal if Spark knows them by one name: `varchar(10)` is a string.
 """
 

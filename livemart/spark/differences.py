@@ -106,8 +106,8 @@ def counted_difference(
 def grouped_columns(schema: pa.Schema) -> tuple[list[str], list[str]]:
     """Return select list and GROUP BY keys that gather identical rows of a table.
 
-    As a key of its own, GROUP BY gives 0.0 for -0.0, and a map with its entries in order; maps and
-    variants cannot be grouped: what compares like them stands for them.
+    As a separate key, GROUP BY gives 0.0 for -0.0, and a map with its entries in order. Maps and
+    variants cannot be grouped: a value that compares like them stands for them.
     """
     selected, groups = [], []
     for field in spark_schema(schema).fields:

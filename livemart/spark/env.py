@@ -23,10 +23,10 @@ from livemart.state.places import StateFolder
 
 
 def environment_lines(settings: Settings) -> list[str]:
-    """Return shell lines that prepare a terminal, each to be evaluated as it stands.
+    """Return shell lines that prepare a terminal, each to be evaluated unchanged.
 
-    The folder `warehouse/_livemart/conf` is written with Spark's settings. Which of the two ways a
-    dbt then goes, its own Spark or that of a living runner, is decided anew by each dbt.
+    The folder `warehouse/_livemart/conf` is written with Spark's settings. Each dbt then decides
+    by itself which of the two ways it goes: its own Spark or that of a living runner.
 
     Raises:
         ConfigError: no project, no profiles, or no jars.

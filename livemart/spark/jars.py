@@ -96,7 +96,7 @@ def user_cache() -> Path | None:
 
 @functools.cache
 def temporary_cache() -> Path:
-    """Return a folder of temporary files that nobody else can write to.
+    """Return a folder of temporary files that no other user can write to.
 
     Where the folder of that name is somebody else's, this process has one for itself.
     """
@@ -109,7 +109,7 @@ def temporary_cache() -> Path:
 
 
 def is_private(path: Path) -> bool:
-    """Return True if a folder or file is there, this user's, and nobody else may write it."""
+    """Return True if a folder or file exists, is this user's, and no other user may write it."""
     try:
         status = path.lstat()
     except OSError:
@@ -256,7 +256,7 @@ def plain_jvm(log: Path) -> Iterator[Any]:
     from pyspark.java_gateway import launch_gateway
 
     with log.open("wb") as output:
-        # What is wrong arrives as an exception.
+        # A failure arrives as an exception.
         gateway: Any = launch_gateway(  # type: ignore[no-untyped-call]
             popen_kwargs={"stdout": output, "stderr": output}
         )

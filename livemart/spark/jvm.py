@@ -17,11 +17,11 @@ from pathlib import Path
 from livemart.spark.jars import is_named, is_private, jar_cache, user_cache
 from livemart.spark.java import find_java
 
-# Nobody waits for a single pause: the collector that takes the least work in all.
+# A single pause disturbs no user: the collector that takes the least work in all.
 _LONG = "-XX:+UseParallelGC"
 # The first compiler alone fills its space for code in four minutes, if it is not given more.
 _SHORT = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
-# What `LIVEMART_JVM_OPTIONS` says instead of options where every process is short.
+# The value of `LIVEMART_JVM_OPTIONS`, instead of options, if every process is short.
 _ALWAYS_SHORT = "short"
 # The JVM writes the archive while it exits, maybe after the command, and its first bytes last.
 _UNWRITTEN = bytes(4)
@@ -58,14 +58,14 @@ def _archive_options(folder: Path, key: str) -> str:
     if any(sign in str(folder) for sign in " '\"\\:"):
         return ""
     is_under_way = True
-    # A home that cannot be written: as fast as without, or with what lies there.
+    # A home that cannot be written: as fast as without, or with the archive that is there.
     with suppress(OSError):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         if is_private(folder):
             is_under_way = _take_drafts(folder, archive)
     # The JVM ignores an archive that does not fit, and says so on standard output, but for this.
     quiet = "-Xshare:auto -Xlog:disable -Xlog:all=off"
-    # It trusts what it maps: whoever may write there could run code here.
+    # It trusts the memory that it maps: a user who may write there could run code here.
     if is_private(folder) and is_private(archive):
         with suppress(OSError):
             os.utime(archive)
@@ -106,7 +106,7 @@ def _is_written_now(draft: Path) -> bool:
     """Return True unless the JVM was killed: its command lives, or it wrote a moment ago."""
     age_s, pid = time.time() - draft.stat().st_mtime, draft.suffix.removeprefix(".")
     if pid == str(os.getpid()) or age_s > _GIVEN_UP_S:
-        # Of a process of before, which had our number.
+        # It belongs to an earlier process, which had our number.
         return False
     if age_s < _WRITTEN_WITHIN_S:
         return True

@@ -1,8 +1,9 @@
 """Says why a model cannot be computed, in the analyst's own words: file, line and SQL as compiled.
 
-Used by the refresh of a project, where a full refresh has failed. What failed is a statement with
-our names and reads spliced in; the same error is asked of the model's compiled SQL as it stands, so
-that nothing of ours is shown to somebody who never wrote it.
+Used by the refresh of a project, where a full refresh has failed. The failed statement has our
+names
+and reads spliced in. So the same error is asked of the model's compiled SQL, unchanged, and the
+analyst is shown nothing that livemart wrote.
 """
 
 from __future__ import annotations
@@ -107,9 +108,9 @@ def syntax_error(spark: SparkSession, text: str) -> tuple[int | None, str] | Non
 
 
 def message_of(error: Exception) -> str:
-    """Return what Spark found wrong, without the statement and the plan that it shows below.
+    """Return Spark's message, without the statement and the plan that it shows below.
 
-    Of an exception that says nothing of its own: class and message of its innermost cause.
+    If an exception has no message: class and message of its innermost cause.
     """
     text = _answer(error, "getMessage") or str(error)
     said, _, stack = text.partition("JVM stacktrace:")
@@ -148,7 +149,7 @@ def _innermost(stack: str) -> str | None:
 
 
 def _place(error: Exception, text: str) -> str:
-    """Return where in the SQL the error is, with what stands there; nothing if Spark cannot tell.
+    """Return where in the SQL the error is, with the text there; nothing if Spark does not say it.
 
     >>> _place(ValueError("no idea"), "select 1")
     ''

@@ -42,7 +42,7 @@ def flatten_by_spark(
     Besides, the names of the session's temporary views in it, in lower case: they stay as they are.
 
     Args:
-        spark: a session with a JVM of its own, in which the text has its meaning.
+        spark: a session with its own JVM, in which the text has its meaning.
         text: Spark SQL as dbt compiled it.
         views: SELECT text of every relation that is a view, by `schema.identifier` in lower case.
 

@@ -1,13 +1,13 @@
 """Gives a second session whose statements are planned for few rows; else it is like the first.
 
 Compiling generated code and planning again half-way take longer than reading some ten thousand
-rows: a statement of a small batch takes half the time without them. One that has run before finds
-its code compiled, and takes a third less with it. What a session knows (views, functions, settings)
-it shares from when it was made; the catalog is one for all.
+rows: a statement of a small batch takes half the time without them. A statement that has run before
+finds its code compiled, and takes a third less with it. It shares the views, functions and settings
+that a session has when it is made; the catalog is one for all.
 
-The rows are the same, but for maps: of a key of GROUP BY, Spark 4.2 sorts the entries, and its
-generated code reads the slot of a NULL value as it is; and `map(d, 1)` keeps a key of -0.0
-in generated code alone. A build generates code, so statements that name or make maps do, too.
+The rows are the same, but for maps. Spark 4.2 sorts the entries of a key of GROUP BY, and its
+generated code reads the slot of a NULL value as it is. `map(d, 1)` keeps a key of -0.0 in generated
+code alone. A build generates code, so statements that name or make maps do, too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SETTINGS = {
     "spark.sql.leafNodeDefaultParallelism": "1",
     # From the 129th group on, sketches would be made by sorting instead of by hashing.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
-    # Each broadcast is a job of its own; in one partition nothing needs to be sent anywhere.
+    # Each broadcast is a separate job; in one partition nothing needs to be sent anywhere.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     # Rows that a plan holds are compared, hashed and sent with it; so they stay outside, in Arrow.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
@@ -45,8 +45,8 @@ _RULES_FOR_FILES = (
     "org.apache.spark.sql.delta.stats.PrepareDeltaScan",
     "org.apache.spark.sql.delta.optimizer.RangePartitionIdRewrite",
 )
-# Code for single expressions: Spark keeps it by its text, in which literals stand. Of whole stages
-# it makes more than few rows pay for.
+# Code for single expressions: Spark keeps it by its text, which includes literals. Code for whole
+# stages costs more than few rows pay for.
 _COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK"}
 # By session, those for statements that are new, and that have run before.
 _CLONES: WeakKeyDictionary[SparkSession, dict[bool, SparkSession]] = WeakKeyDictionary()
@@ -60,7 +60,7 @@ _ALL_COLUMNS = r"\bdistinct\s+(?:(?:`[^`]*`|\w+)\.)*\*|\b(?:intersect|except|uni
 
 
 class ReadRows(Protocol):
-    """What a statement reads: a table at one version, or rows in memory.
+    """An input of a statement: a table at one version, or rows in memory.
 
     `is_plain`: every session of Spark can read it.
     """
@@ -122,7 +122,7 @@ def session_for(
     rows = sum(table.row_count for table in tables)
     if rows > FEW_STATEMENT_ROWS:
         return spark
-    # What has run before finds its code compiled.
+    # A statement that has run before finds its code compiled.
     if not is_repeated and (rows * places > FEW_HANDLED_ROWS or _has_maps(tables, texts)):
         return spark
     return few_rows_session(spark, is_repeated=is_repeated)

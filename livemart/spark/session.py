@@ -1,7 +1,7 @@
 """Starts the one Spark session of a process: quiet, offline, with the project's settings.
 
-Used by whatever works on a warehouse. Build, refresh and dbt must have identical settings, or their
-rows differ. What is missing, and cannot be fetched, is an error before Spark starts.
+Used by all code that works on a warehouse. Build, refresh and dbt must have identical settings, or
+their rows differ. If a part is missing and cannot be fetched, an error comes before Spark starts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def session_settings(
     Args:
         warehouse: root of all tables; `warehouse/<schema>/<identifier>`.
         jars: the two Delta jars, checked by the caller.
-        master: Spark's; executors that are processes of their own are given the jars.
+        master: Spark's; executors in separate processes are given the jars.
     """
     settings = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -62,8 +62,8 @@ def session_settings(
         "spark.sql.optimizer.excludedRules": (
             "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
         ),
-        # Some ten pieces of code a statement, a few statements a model: with room for the hundred
-        # of the default, those of twenty models would be compiled anew in each batch.
+        # Some ten pieces of code a statement, a few statements a model. The default has room for a
+        # hundred: the code of twenty models would be compiled again in each batch.
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
@@ -83,7 +83,7 @@ def session_settings(
         "spark.ui.showConsoleProgress": "false",
         # By default every hash table and sort of every task takes and clears 64 MB of a 3 GB heap.
         "spark.buffer.pageSize": "2m",
-        # Nobody looks at the history of statements and tasks that Spark keeps for its pages.
+        # No user looks at the history of statements and tasks that Spark keeps for its pages.
         "spark.sql.ui.explainMode": "simple",
         "spark.sql.ui.retainedExecutions": "10",
         "spark.ui.retainedJobs": "10",
@@ -94,7 +94,7 @@ def session_settings(
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     }
-    # `local-cluster[...]` has executors of its own.
+    # `local-cluster[...]` has separate executors.
     if master != "local" and not master.startswith("local["):
         settings["spark.jars"] = ",".join(jar.absolute().as_uri() for jar in jars)
         if not master.startswith("local"):
@@ -121,7 +121,7 @@ def open_session(
     Args:
         settings: of them the warehouse, `jars`, `master` and `memory`.
         extra: settings of Spark's, beside those of the project.
-        lock: held by whoever writes; the JVM has it as long as it lives.
+        lock: held by a process that writes; the JVM has it as long as it lives.
         jars: those of Delta, if they and Java have been checked already.
         is_short: the process ends within a minute or so.
         folder: the JVM's working folder; this process's if None.
@@ -147,7 +147,7 @@ def open_session(
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    # What a micro-batch raises arrives as an exception; Py4J would print it as well.
+    # An error of a micro-batch arrives as an exception; Py4J would print it as well.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     # Else each failing statement is also printed, as JSON with a Java stack.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
@@ -172,7 +172,8 @@ def prepare_environment(master: str) -> None:
         os.environ["LC_ALL"] = "C.UTF-8"
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # What `env` prepared in this terminal is for others: here Spark has its own settings.
+    # The environment that `env` prepared in this terminal is for others: here Spark has its own
+    # settings.
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONF_DIR"):
         os.environ.pop(name, None)
 

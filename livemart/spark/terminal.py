@@ -54,7 +54,8 @@ class Terminal:
         """Return the session, made at the first call.
 
         Raises:
-            StateError: RUNNER_LIVES, if a runner holds the warehouse and nobody can join it.
+            StateError: RUNNER_LIVES, if a runner holds the warehouse and its Spark cannot be
+            joined.
         """
         with self._lock:
             if self._session is None:

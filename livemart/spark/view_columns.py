@@ -2,7 +2,7 @@
 
 Used by the catalog when a session begins: analysing the views of a project is a good part of a
 command of seconds. The columns of a view follow from Spark's version, the settings of its session,
-its SQL, and the columns of what it reads; as long as these are the same, so is its entry.
+its SQL, and the columns of its inputs. As long as these are the same, so is its entry.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from livemart.state.places import StateFolder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What Spark says for `create view` without a word about it.
+# The mode that Spark notes for `create view` without a word about it.
 _USUAL_MODE = "COMPENSATION"
 
 
@@ -41,10 +41,11 @@ class ProjectView:
 
 @dataclass(frozen=True, slots=True)
 class _Analysed:
-    """What Spark made of a view: `schema` is a struct as Spark writes it in JSON.
+    """Spark's analysis of a view: `schema` is a struct as Spark writes it in JSON.
 
-    `text` is the SQL without what stands before and behind it; `reads` are the relations that it
-    names; `digest` is of all that the columns follow from.
+    `text` is the SQL without the text around it; `reads` are the relations that it names; `digest`
+    is
+    of all that the columns follow from.
     """
 
     reads: tuple[str, ...]
@@ -57,7 +58,7 @@ class ViewColumns:
     """The columns of a warehouse's views, from one session to the next.
 
     Args:
-        spark: the engine's session, with a JVM of its own.
+        spark: the engine's session, with its own JVM.
         warehouse: root of all tables.
         views: all that the catalog is to hold, by relation.
         tables: the stored tables that it holds.
@@ -97,10 +98,11 @@ class ViewColumns:
 
     @cached_property
     def _prepare(self) -> Callable[[Any, str, _Analysed], Any]:
-        """What makes an entry of the catalog in a session; looked up once, as each name is a call.
+        """Return a function that makes an entry of the catalog in a session.
 
-        It is Spark's own function, which takes the columns from a plan: from one that has nothing
-        else.
+        It is Spark's own, which takes the columns from a plan: from one that has nothing else. It
+        is looked
+        up once, as each name is a call.
         """
         scala, sql = self._jvm.scala, self._jvm.org.apache.spark.sql
         prepare = sql.execution.command.ViewHelper.prepareTable
@@ -160,7 +162,7 @@ class ViewColumns:
         return {}
 
     def _reads(self, relation: str) -> tuple[str, ...] | None:
-        """Return the relations that a view's SQL names; None if nobody can tell."""
+        """Return the relations that a view's SQL names; None if they are unknown."""
         try:
             return flatten(self._views[relation].sql, {}).relations
         except Inapplicable:
