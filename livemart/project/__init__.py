@@ -1,1 +1,1 @@
-"""What the analyst wrote; the only room that imports dbt."""
+"""The project as the analyst wrote it; the only room that imports dbt."""

@@ -21,7 +21,7 @@ _OF_THE_GRAPH = ("model.", "snapshot.", "test.")
 
 
 class CompiledProject:
-    """A project as it was read: what dbt said of each node, and the graph that is made of it.
+    """A project as it was read: dbt's data on each node, and the graph that is computed from them.
 
     `refused`: dbt's message for each node that it could not compile; `samples`: SQL of nodes in the
     two fixed runs, empty where dbt refuses it.

@@ -82,8 +82,8 @@ class Dbt:
             threads.
 
     `is_repeatable`: whether the project that was loaded follows from its files, and would be
-    compiled to the same again: nothing asks the warehouse or mentions the run, no hook is there to
-    be rendered, and no table that dbt alone writes, for which a batch needs dbt. `artifact`:
+    compiled to the same again. It is not if a node asks the warehouse or mentions the run, if there
+    is a hook to render, or a table that dbt alone writes, for which a batch needs dbt. `artifact`:
     `manifest.json` as it was written, None if it could not be.
     """
 
@@ -109,9 +109,9 @@ class Dbt:
         self._progress = progress
         self._manifest: Any = None
         self._loaded: CompiledProject | None = None
-        # What SQL is told of the run, from now on.
+        # The values of the run that SQL gets from now on.
         self.run = RunValues(str(uuid4()), datetime.now(UTC))
-        # What the last invocation said of errors, besides what it raised.
+        # The errors that the last invocation reported, besides the one that it raised.
         self._errors: list[str] = []
         self._is_compiling = False
         self._unended = UnendedRun()
@@ -189,7 +189,7 @@ class Dbt:
                 if unique_id in hooks.unrendered or unique_id.startswith("analysis."):
                     continue
                 if unique_id in self.writing:
-                    # What it would have written is not there.
+                    # The table that it would have written does not exist.
                     continue
                 if self._session is None or not read.questions_of(unique_id):
                     errors.append(self._failed(message))
@@ -212,7 +212,7 @@ class Dbt:
         return read.project
 
     def _write_manifest(self, write: Callable[[Path], object]) -> None:
-        """Write dbt's own artifact, as nobody reads half of it; a full disk stops nothing."""
+        """Write dbt's own artifact, never visible by half; a full disk stops nothing."""
         path = self.target_dir / "manifest.json"
         draft = path.with_name(f".{path.name}.{os.getpid()}")
         try:
@@ -406,7 +406,7 @@ class Dbt:
         """Build seeds, models and dbt snapshots, and run tests, in dependency order.
 
         Args:
-            full_refresh: make tables anew; dbt adds to those of incremental models otherwise.
+            full_refresh: create tables again; dbt adds to those of incremental models otherwise.
             only: unique ids of the nodes to build; all if None.
             ends: run the hooks of on-run-end; else `end_run` does.
 
@@ -622,7 +622,7 @@ class Dbt:
         def begun() -> SparkSession:
             spark = sessions()
             while hooks.pending:
-                # What it needs may be made by the batch; who asks for it is told.
+                # The batch may still make its inputs; the node that asks for it gets the error.
                 with suppress(PySparkException):
                     run_statements(spark, [hooks.pending.pop(0)], {})
             return spark

@@ -26,8 +26,8 @@ _SPARK_PACKAGE = "livemart_spark"
 ENGINE_PACKAGES = frozenset({CLOCK_PACKAGE, _SPARK_PACKAGE})
 _CLOCK_NAMES = ("as_of", "pane_start", "window_start")
 _WAREHOUSE = "LIVEMART_WAREHOUSE"  # read by the macros
-# What dbt reads from the environment as if it were flags, and what would leave out rows or nodes of
-# a mart, or take them from another one.
+# Settings that dbt reads from the environment as if they were flags, and that would leave out rows
+# or nodes of a mart, or take them from another one.
 _NARROWING = (
     *("DEFER", "DEFER_STATE", "DEFER_TO_STATE", "FAVOR_STATE", "FAVOR_STATE_MODE"),
     *("STATE", "ARTIFACT_STATE_PATH", "EMPTY", "SAMPLE", "EVENT_TIME_START", "EVENT_TIME_END"),
@@ -49,8 +49,8 @@ def attached(
     """Let dbt-spark open `connection`, know livemart's macros, and report every compile error.
 
     A model of strategy microbatch is one select like any other: dbt would cut it into batches by
-    the time of day. What a default selector or the environment says to dbt of fewer rows or nodes
-    does not count.
+    the time of day. If a default selector or the environment asks dbt for fewer rows or nodes, it
+    is ignored.
 
     Args:
         connection: is opened for every node.
@@ -123,7 +123,7 @@ def know_clock() -> None:
 
     _know(CLOCK_PACKAGE, CLOCK_MACROS)
     # dbt keeps a parsed model when a macro is added that hides one of an internal package, except
-    # for these names: then it reads the whole project anew.
+    # for these names: then it reads the whole project again.
     special_override_macros.extend(
         name for name in _CLOCK_NAMES if name not in special_override_macros
     )
@@ -169,9 +169,9 @@ def _going_on_after_errors(kind: Any) -> Callable[..., None]:
 
 
 def _taking_down(log: QuestionLog) -> list[Replacement]:
-    """Return what lets `log` know which node is compiled and what it asks of the catalog.
+    """Return replacements by which `log` knows the compiled node and its questions to the catalog.
 
-    Nodes are told the run of the log.
+    Nodes get the run of the log.
 
     dbt's own list of relations is passed over: it is not that of this moment.
     """

@@ -23,7 +23,7 @@ _INTERNAL_COLUMN = re.compile(
     r"|_(change_type|commit_version|commit_timestamp)",
     re.S,
 )
-# What Delta refuses in a name, and what no header or YAML can spell.
+# Characters that Delta refuses in a name, or that no header or YAML can spell.
 _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=\x00-\x1f\x7f]")
 _UNORDERED = ("array", "map", "struct", "binary")
 

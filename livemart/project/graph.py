@@ -17,7 +17,7 @@ from livemart.project.session_spec import PLAIN, SessionSpec
 
 Policy = Literal["auto", "incremental", "strict", "full"]
 OnError = Literal["set_aside", "stop"]
-# Of rows that tie: any order is right, or all of them are put in order anew each time.
+# If rows tie: any order is right, or all of them are ordered again each time.
 Ties = Literal["any", "full"]
 FilledBy = Literal["hooks", "sql"]
 Filled = Literal["no", "partly", "wholly"]
@@ -54,7 +54,7 @@ class EnvelopeOptions:
     binary_handling: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
 
     def digits_of(self, column: str) -> int | None:
-        """Return the digits of fractions of a second of a column's timestamps, if they are told."""
+        """Return the digits of fractions of a second of a column's timestamps, if declared."""
         digits = dict(self.timestamp_digits)
         return digits.get(column, digits.get("*"))
 
@@ -188,23 +188,13 @@ class SourceTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a person may call it: by itself, with its source, by its relation."""
+        """Return the names that a person may use: alone, with its source, its relation."""
         return self.name, f"{self.source_name}.{self.name}", self.relation
 
 
 @dataclass(frozen=True)
 class Model:
-    """A dbt model, seed or dbt snapshot.
-
-    `compiled_code` is the SELECT that dbt compiled as for a full refresh (None for seeds, and while
-    dbt cannot compile it: `uncompiled` says why); `in_other_runs` that of the fixed runs, if it
-    differs from run to run, empty where dbt refuses it.
-    `primary_key`: columns that dbt's tests show to be unique and not null, else empty. `session`:
-    what its SQL needs besides itself; `session_in_dbt`: what dbt needs before it runs the hooks of
-    the model, with no other one if it `is_alone_in_dbt`; `acting_hooks`: what else these do, in a
-    build alone. `filled`: whether hooks write rows into its table, beside those of its SQL or all
-    of them; `filled_by`: what its author says of that.
-    """
+    """A dbt model, seed or dbt snapshot."""
 
     unique_id: str
     name: str
@@ -213,9 +203,11 @@ class Model:
     materialized: Materialized
     language: str
     compiled_code: str | None
+    """The SELECT that dbt compiled as for a full refresh; None for seeds, and while it cannot."""
     depends_on: tuple[str, ...]
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...]
+    """Columns that dbt's tests show to be unique and not null; empty without such tests."""
     partition_by: tuple[str, ...]
     is_contracted: bool
     policy: Policy
@@ -225,13 +217,21 @@ class Model:
     on_error: OnError = "set_aside"
     ties: Ties = "any"
     filled_by: FilledBy | None = None
+    """The author's word on how hooks fill the table."""
     filled: Filled = "no"
+    """Whether hooks write some of the rows of the table, beside those of its SQL, or all."""
     session: SessionSpec = PLAIN
+    """The settings and statements that the SQL needs besides itself."""
     uncompiled: str = ""
+    """Why dbt cannot compile the model; empty if it can."""
     in_other_runs: tuple[str, ...] = ()
+    """The SELECT in the fixed runs, if it differs from run to run; empty where dbt refuses it."""
     session_in_dbt: SessionSpec = PLAIN
+    """The settings and statements that dbt needs before it runs the hooks of the model."""
     is_alone_in_dbt: bool = False
+    """Whether dbt must run these hooks with no other model."""
     acting_hooks: tuple[str, ...] = field(default=(), compare=False)
+    """The other statements of the hooks, which run in a build alone."""
 
     @cached_property
     def relation(self) -> str:
@@ -287,12 +287,7 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """All nodes by unique id; `models` (seeds included) in dependency order.
-
-    `session`: what all SQL needs, by the profile and by on-run-start; `acting_hooks`: what else
-    on-run-start does, in a build alone; `questions`: what nodes asked the warehouse while they were
-    compiled; `functions`: the statements that make functions for all sessions.
-    """
+    """All nodes by unique id; `models` (seeds included) in dependency order."""
 
     name: str
     directory: str
@@ -302,9 +297,13 @@ class Project:
     tests: Mapping[str, DataTest]
     exposures: Mapping[str, Exposure]
     session: SessionSpec = PLAIN
+    """The settings and statements that all SQL needs, by the profile and by on-run-start."""
     acting_hooks: tuple[str, ...] = field(default=(), compare=False)
+    """The other statements of on-run-start, which run in a build alone."""
     questions: Mapping[str, tuple[Question, ...]] = field(default_factory=dict, compare=False)
+    """The questions that nodes asked the warehouse while they were compiled."""
     functions: tuple[str, ...] = ()
+    """The statements that make functions for all sessions."""
 
     def node(self, unique_id: str) -> Model | DataTest:
         """Return a model or a test."""

@@ -13,8 +13,8 @@ RESCUED = "_rescued_data"
 
 LANDING_COLUMNS = (LANDED_AT, BATCH_ID, ORIGIN, RESCUED)
 
-# Of a source whose records are changes of a database's rows: what was done, at which position of
-# the database's log, and which columns the record did not hold.
+# For a source whose records are changes of a database's rows: the operation, its position in the
+# database's log, and the columns that the record did not hold.
 OPERATION = "_operation"
 SEQUENCE = "_sequence"
 KEPT = "_kept_values"

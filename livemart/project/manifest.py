@@ -222,7 +222,7 @@ def _model(
         partition_by = (partition_by,)
     columns = _columns(node)
     is_contracted = bool(config.contract.enforced)
-    # Without a contract YAML only describes columns, and to describe one again harms nobody.
+    # Without a contract YAML only describes columns, and a second description does no harm.
     repeated = where.repeated if is_contracted else ()
     errors += _column_mistakes(where, node.columns, repeated)
     facts = config.to_dict(omit_none=True)
@@ -303,7 +303,7 @@ def _enabled(manifest: Any) -> dict[str, Any]:
     """Return the nodes that dbt runs, by unique id.
 
     dbt 1.11 moves a disabled node to `manifest.disabled`, but leaves a data test of a disabled
-    model among the nodes: it is never compiled, so it has no SQL to run.
+    model among the nodes. The test is never compiled, so it has no SQL to run.
     """
     return {key: node for key, node in manifest.nodes.items() if node.config.enabled}
 
@@ -341,7 +341,7 @@ def _where(node: Any, name: str, root: Path, *steps: tuple[str, str]) -> Where:
     try:
         text = (root / file).read_text()
     except OSError:
-        # In an installed package: its files lie elsewhere, and are not the analyst's to mend.
+        # It is in an installed package: its files are elsewhere, and not the analyst's to mend.
         text = ""
     is_yaml = file.endswith((".yml", ".yaml"))
     if not is_yaml:

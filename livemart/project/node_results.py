@@ -22,7 +22,7 @@ _STATUS: Mapping[str, NodeStatus] = {
     "warn": "warn",
     "skipped": "skipped",
 }
-# What dbt prints as a node begins and ends.
+# Events that dbt prints as a node begins and ends.
 _LINES = frozenset(
     {
         "LogStartLine",

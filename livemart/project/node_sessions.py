@@ -1,8 +1,8 @@
 """Says in which session each node of a project means what it means in a build.
 
 Used when the project is read. dbt runs on-run-start first, and the hooks of a node around it, in
-one session: what a node's inputs have set up, as all above them, holds for it. What other nodes
-happen to set up before it does not.
+one session. Settings that a node's inputs have made, as all nodes above them, hold for it. Settings
+that other nodes happen to make before it do not.
 """
 
 from __future__ import annotations

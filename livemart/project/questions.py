@@ -1,7 +1,7 @@
 """Takes down what a node asks the warehouse while dbt compiles it: its SQL depends on the answers.
 
 Used by `Dbt`, in a build as when a project is only compiled. Every question is answered from the
-warehouse as it is, but for the node's own table, which is told as absent: a model is compiled as
+warehouse as it is, but the node's own table is reported as absent: a model is compiled as
 for a full refresh. Rows that Spark may give in any order are given in one.
 """
 
@@ -20,7 +20,7 @@ from livemart.project.run_values import RunValues
 from livemart.project.session_spec import bare_statement, is_asking
 
 _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
-# What lets Spark give rows in another order than that of the files that they come from.
+# Constructs by which Spark may give rows in another order than that of their files.
 _SHUFFLES = re.compile(
     r"\b(?:distinct|group\s+by|join|union|intersect|except|minus|having|over|exists|in\s*\(\s*select)"
     r"\b",
@@ -174,9 +174,9 @@ class AskingNode:
 
 
 class QuestionLog:
-    """What the nodes of one dbt invocation asked, by unique id; several threads at once.
+    """The questions of the nodes of one dbt invocation, by unique id; several threads at once.
 
-    `run`: what is told of the run; `builds`: what is compiled is then built, in full or not.
+    `run`: the values of the run; `builds`: the compiled nodes are then built, in full or not.
     """
 
     def __init__(self, run: RunValues, *, builds: Literal["no", "in full", "more"] = "no") -> None:
@@ -186,7 +186,7 @@ class QuestionLog:
         self._here = threading.local()
 
     def hides_own_table(self, config: Any) -> bool:
-        """Return True if a node of this dbt config is told that its own table is not there."""
+        """Return True if dbt reports to a node of this config that its own table does not exist."""
         builds_more = self.builds == "in full" and getattr(config, "full_refresh", None) is False
         return self.builds != "more" and not builds_more
 

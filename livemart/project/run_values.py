@@ -1,8 +1,8 @@
 """Gives what SQL may say of the run that compiles it: an id, a start.
 
 Used by `Dbt`, which compiles every node with the values of one run: that of the micro-batch, not of
-the process. What else of dbt's context differs from run to run, or from command to command, is the
-same everywhere: that of a build.
+the process. All other parts of dbt's context that differ from run to run, or from command to
+command, are the same everywhere: those of a build.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def mentions_run(texts: Iterable[str]) -> bool:
 
 
 def _clock(now: datetime) -> dict[str, type]:
-    """Return the `datetime` and `date` of Python with a clock that stands still."""
+    """Return the `datetime` and `date` of Python with a clock that does not move."""
 
     class Datetime(datetime):
         @classmethod

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-# What dbt-spark and every session of the engine have, whatever a project says.
+# Settings that dbt-spark and every session of the engine have, whatever a project says.
 _BASE_SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.casesensitive": "false",
@@ -95,7 +95,7 @@ _CREATED = re.compile(
 
 @dataclass(frozen=True)
 class SessionSpec:
-    """What a session needs so that SQL has its meaning there.
+    """The settings and statements that give SQL its meaning in a session.
 
     `settings`: names and values of the profile that hold whatever a statement sets. `statements`
     are run in this order, once.
@@ -162,7 +162,7 @@ class SessionSpec:
 
     @property
     def of_a_view(self) -> SessionSpec:
-        """The part that Spark keeps with a view, whoever reads it then: settings and names."""
+        """Return the part that Spark keeps with a view for all its readers: settings and names."""
         statements = [it for it in self.statements if is_setting(it) and not _VARIABLE.match(it)]
         newest = {setting[1].lower(): it for it in statements if (setting := _SETTING.match(it))}
         if len(newest) == len(set(statements)) or not all(map(_SETTING.match, statements)):
@@ -223,7 +223,7 @@ def defining(statements: Iterable[str], parameters: Mapping[str, str]) -> list[s
     """Return the statements, without comments, that define what SQL means.
 
     Args:
-        parameters: of the profile; dbt-spark sets them anew before each statement, so that none of
+        parameters: of the profile; dbt-spark sets them again before each statement, so that none of
             them can be set otherwise.
     """
     fixed = {name.lower() for name in parameters}

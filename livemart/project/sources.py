@@ -47,7 +47,7 @@ _OF_FILES = ("path", "max_files_per_trigger", "max_bytes_per_trigger")
 _OF_LOGS = ("options", "message", "after_loss", *SCHEMA_KEYS, SECRETS_KEY)
 AFTER_LOSS = ("stop", "earliest", "latest")
 _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger", "max_records_per_trigger")
-# Formats of which a record can stand alone.
+# Formats in which a message can hold one whole record.
 _LOG_FORMATS = ("json", "text", "csv", "avro")
 DRIFTS = ("rescue", "evolve", "fail")
 _KEYS = tuple(it.name for part in (Arrival, RecordRules, RowRules) for it in fields(part))
@@ -56,7 +56,7 @@ _OPTIONS = tuple(field.name for field in fields(EnvelopeOptions))
 _DECIMAL_HANDLING = ("precise", "string", "double")
 _TIME_PRECISION = ("adaptive", "adaptive_time_microseconds", "connect", "isostring")
 _BINARY_HANDLING = ("bytes", "base64", "base64-url-safe", "hex")
-# Of these a timestamp's unit depends on the digits of its column in the database.
+# With these a timestamp's unit depends on the digits of its column in the database.
 _ADAPTIVE = _TIME_PRECISION[:2]
 _TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
 
@@ -194,7 +194,7 @@ class _Reader:
             try:
                 options[str(name)] = frozen_option(option)
             except TypeError as error:
-                # Of its value nothing is said: it may be a secret.
+                # Its value is not shown: it may be a secret.
                 self._refuse_option(f"{name}: found {error}")
         return tuple(sorted(options.items()))
 

@@ -28,7 +28,7 @@ def place_of_test(project: Project, test: DataTest) -> str:
         try:
             text = Path(project.directory, test.file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
-            # Of a package, whose files lie elsewhere.
+            # It is in a package, whose files are elsewhere.
             return test.file
         steps = _steps(project, test.attached_to)
         words = {test.name, *_words(test.arguments.values())}

@@ -1,6 +1,6 @@
-"""Finds where a configuration stands, by file and line.
+"""Finds the place of a configuration, by file and line.
 
-Used by everything that refuses what the analyst wrote, so that each mistake names its place.
+Used by all code that refuses the analyst's input, so that each mistake names its place.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def data_test_line(
         steps: as of `node_lines`.
         column: that is tested; None if it is the node as a whole.
         kind: the test's name, without that of its package.
-        words: what else is known of it: a name of its own, and the values of its arguments.
+        words: other known words of it: its own name, and the values of its arguments.
 
     Returns:
         The line of the column, or of the node, if the test is not found there; None if neither is.

@@ -1,1 +1,1 @@
-"""What a project declares to livemart, and what is wrong with it."""
+"""Declarations of a project to livemart, and the mistakes in them."""

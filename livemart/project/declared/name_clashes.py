@@ -22,25 +22,24 @@ _HIDDEN = ("_", ".")
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A node that calls a table its own.
-
-    `relation`: in lower case; `written`: as the project spells it; `group`: the name of a source,
-    in lower case; `is_written`: whether the node's rows go there; a source that livemart does not
-    land is only read.
-    """
+    """A node that calls a table its own."""
 
     node: str
     file: str
     relation: str
+    """In lower case."""
     written: str
+    """As the project spells it."""
     group: str = ""
+    """The name of a source, in lower case."""
     is_written: bool = True
+    """Whether the node's rows go there: a source that livemart does not land is only read."""
 
     def is_mistaken_for(self, other: _Claim) -> bool:
         """Return True if the two cannot both have their table."""
         if self.is_written and other.is_written:
             return True
-        # Two names for one table that is only read are right, as long as nobody takes it for two.
+        # Two names for one table that is only read are right, as long as they do not look like two.
         return self.group != "" and self.group == other.group and self.written != other.written
 
 
@@ -59,7 +58,7 @@ def names_in_two_cases(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 def table_mistakes(
     models: Iterable[Model], sources: Iterable[SourceTable]
 ) -> Iterator[ConfigError]:
-    """Yield a mistake for each node that has no table of its own: NAMES_CLASH, NAME_RESERVED.
+    """Yield a mistake for each node without its own table: NAMES_CLASH, NAME_RESERVED.
 
     An ephemeral model has no table. A source that livemart does not land may name any.
     """

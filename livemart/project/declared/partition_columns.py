@@ -4,8 +4,8 @@ Used when the project is read, and before Spark writes a table. The value of a p
 through the name of a folder, and no setting of Spark 4.2 or Delta 4.4 says otherwise:
 
 - a timestamp is spelled by the clock of the session and read again by it
-  (`DelayedCommitProtocol.parsePartitions`), so of an hour that comes twice, when that clock is put
-  back, the second becomes the first: such a row ends the statement;
+  (`DelayedCommitProtocol.parsePartitions`). If an hour comes twice, when that clock is put back,
+  the second becomes the first: such a row ends the statement;
 - bytes are spelled as text, so those that are no UTF-8 become others: the type is refused.
 """
 

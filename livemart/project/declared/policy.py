@@ -24,7 +24,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelPolicy:
-    """What a model says to livemart."""
+    """The settings of a model for livemart."""
 
     refresh: Policy = "auto"
     on_error: OnError = "set_aside"

@@ -16,7 +16,7 @@ from livemart.project.hooks.dbt_hooks import Hooks
 from livemart.project.session_spec import bare_statement
 from livemart.project.yaml_places import Mistakes, Where
 
-# What Spark gives to each new table of its session.
+# The prefix of properties that Spark gives to each new table of its session.
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _FEATURE = "delta.feature."
 _HINT = "leave it out; docs/dbt.md#properties-of-tables lists what a table may have"

@@ -1,7 +1,6 @@
 """Finds the statements that the hooks of a project would send in a build.
 
-Used by `Dbt` while it compiles. What a hook asks is answered; nothing that it would change is
-changed.
+Used by `Dbt` while it compiles. A question of a hook is answered; its changes are not made.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class HookLog:
 
         Args:
             cursor: for everything else.
-            node: that dbt works on; it compiles on-run-start once more, as nodes of their own.
+            node: that dbt works on; it compiles on-run-start once more, as separate nodes.
         """
         if self._sent is not None:
             return RecordingCursor(cursor, self._sent)
@@ -186,7 +185,7 @@ def _function_statements(task: Any) -> Iterator[str]:
         node = copy(functions[key])
         try:
             context = generate_runtime_function_context(node, task.config, task.manifest)
-            # Of a node that is not compiled dbt leaves the text out.
+            # dbt leaves the text out of a node that is not compiled.
             node.compiled, node.compiled_code = True, get_rendered(node.raw_code, context, node)
             context = generate_runtime_function_context(node, task.config, task.manifest)
             this, model = context["this"], context["model"]

@@ -27,7 +27,7 @@ _WRITES = re.compile(
 _REF = re.compile(r"\bref\s*\((?:[^()]*,)?\s*['\"](\w+)['\"]\s*(?:,\s*v\w*\s*=[^()]*)?\)")
 _THIS = re.compile(r"\{\{-?\s*this\s*-?\}\}")
 _JINJA = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-# With them a group may be made of no rows.
+# With them a group may consist of no rows.
 _GROUPINGS = ("rollup", "cube", "grouping_sets", "all")
 _MAY_BE_EMPTY = re.compile(r"\bfalse\b|\blimit\s+0\b|\b\d+\s*(?:=|<>|!=|<|>)\s*\d+", re.IGNORECASE)
 
@@ -39,7 +39,7 @@ def with_filled_tables(project: Project, hooks: Hooks) -> Project:
         key
         for owner, is_before, statement in statements
         for key in _written_by(project, owner, statement)
-        # What a pre-hook writes into its own table is gone when the table is made.
+        # Rows that a pre-hook writes into its own table are gone when the table is made.
         if not (is_before and key == owner)
     }
     is_any_unknown = any(_is_unknown(statement) for _, _, statement in statements)
@@ -90,7 +90,7 @@ def _written_by(project: Project, owner: str | None, statement: str) -> Iterable
     if (ref := _REF.search(target)) is not None:
         return tuple(key for key, model in models if model.name == ref[1])
     parts = [unquoted(part).lower() for part in _JINJA.sub("", target).strip(".").split(".")]
-    # Of a name whose schema only a run knows, the last part tells enough.
+    # If only a run knows the schema of a name, its last part is enough.
     is_whole = "{{" not in target and len(parts) > 1
     name = ".".join(parts[-2:]) if is_whole else parts[-1]
     return tuple(

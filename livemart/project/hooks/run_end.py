@@ -1,6 +1,6 @@
 """Runs the hooks of on-run-end once the data tests of a build have ended, with the results of both.
 
-Used by `Dbt`. livemart runs the tests itself, so dbt's own build ends too early for its hooks: it
+Used by `Dbt`. livemart runs the tests itself, so dbt's own build ends too early for its hooks. It
 is kept from them, and a second run of dbt, which builds nothing, begins where the first one ended.
 """
 
@@ -21,7 +21,7 @@ TestWord = Literal["pass", "warn", "fail", "error", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class TestEnd:
-    """What became of a data test: dbt's word, rows that failed, and when and how long."""
+    """The result of a data test: dbt's word, rows that failed, and when and how long it ran."""
 
     __test__ = False
 

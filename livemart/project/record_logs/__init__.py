@@ -1,1 +1,1 @@
-"""What a source says of a record log."""
+"""Settings of a source for a record log."""

@@ -27,7 +27,7 @@ def read_avro_schemas(
     Args:
         is_needed: whether its messages are of Avro.
         root: the project's folder; files are named from there.
-        refuse: is told each mistake: under which key, what is there, what should be.
+        refuse: is called with each mistake: under which key, the value, what should be there.
     """
     named = [key for key in SCHEMA_KEYS if meta.get(key) is not None]
     if named and not is_needed:
@@ -69,7 +69,7 @@ def _registry(value: str, root: Path, refuse: Refuse) -> str | None:
     address = urlsplit(value)
     if address.scheme in ("http", "https"):
         if address.username or address.password:
-            # Of the address nothing is said: it holds a secret.
+            # The address is not shown: it holds a secret.
             refuse("schema_registry", "a user or password in its address", "leave both out")
             return None
         return value
@@ -86,7 +86,7 @@ def read_registry_secrets(
     """Return `user` and `password` of a registry, each with the environment variable that holds it.
 
     Args:
-        value: what stands under `registry_secrets`, None for nothing.
+        value: of the key `registry_secrets`, None for nothing.
         registry: an address or a folder; None without one.
     """
     if value is None:
@@ -97,7 +97,7 @@ def read_registry_secrets(
     elif not isinstance(value, Mapping) or set(value) != set(_LOGIN):
         refuse(SECRETS_KEY, f"not {' and '.join(_LOGIN)}", hint)
     elif not all(isinstance(it, str) and it.isidentifier() for it in value.values()):
-        # Of what is there nothing is said: it may be the secret itself.
+        # The value found is not shown: it may be the secret itself.
         refuse(SECRETS_KEY, "no name of an environment variable", hint)
     else:
         return tuple((name, value[name]) for name in _LOGIN)

@@ -1,4 +1,4 @@
-"""Reads `message` of a source: which parts of a message stand in which columns.
+"""Reads `message` of a source: which columns take which parts of a message.
 
 Used by the reader of sources of record logs.
 """
@@ -33,8 +33,8 @@ def read_message_parts(
     """Return part and column of each part of a message that a source takes.
 
     Args:
-        value: what stands under `message`.
-        refuse: is told each mistake: what is there, and what should be.
+        value: of the key `message`.
+        refuse: is called with each mistake: the value, and what should be there.
     """
     if not isinstance(value, Mapping):
         refuse(f"found {value!r}", "write parts with columns: `{key: order_key, offset: position}`")

@@ -1,4 +1,4 @@
-"""Holds the options of a source of another kind than files so that sources can be told apart.
+"""Holds the options of a source of another kind than files in a form that can be compared.
 
 Written by the reader of sources, and read where the kind is opened.
 """
