@@ -1,1 +1,1 @@
-"""What survives a crash: snapshot log, checkpoint, lock, counts."""
+"""State that survives a crash: snapshot log, checkpoint, lock, counts."""

@@ -20,7 +20,7 @@ _State = TypeVar("_State")
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Write a file anew; it is on disk when this returns, and until then what was there before.
+    """Replace a file: the new content is on disk when this returns, and until then the old one.
 
     Its folder is made, if it is not there.
     """

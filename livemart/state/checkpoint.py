@@ -1,6 +1,6 @@
 """Opens the checkpoint of the landing stream, if it fits the snapshot log.
 
-Used before anything lands. Delta skips a write whose batch id it has seen under the same epoch: a
+Used before anything lands. Delta skips a write whose batch id it has seen under the same epoch. A
 lost, torn or older checkpoint would hand out such ids again, and records would vanish in silence.
 """
 
@@ -31,8 +31,8 @@ _WAY_OUT = (
 class Epoch:
     """The random id of a checkpoint, part of every transaction id written under it.
 
-    `replaces` is the epoch of the log when this checkpoint was started anew, until its first
-    snapshot row is written.
+    `replaces` is the epoch of the log when this checkpoint was started from nothing, until its
+    first snapshot row is written.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What the newest row of the log names, and whether landed tables carry a batch or a later one.
+    """The ids in the newest row of the log, and whether landed tables carry a batch or a later one.
 
     The tables may be one batch ahead of the log, after a crash.
     """
@@ -58,7 +58,7 @@ class Recorded:
 def last_commit_at(checkpoint: Path) -> datetime | None:
     """Return when a micro-batch last ran to its end, with news or without; None if none has."""
     commits = checkpoint / "commits"
-    # Nobody holds the lock for a look: a new epoch may take the folder away meanwhile.
+    # A look holds no lock: a new epoch may take the folder away meanwhile.
     with suppress(FileNotFoundError):
         if (batch_id := _last_batch(commits)) is not None:
             return datetime.fromtimestamp((commits / str(batch_id)).stat().st_mtime, UTC)

@@ -29,6 +29,6 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class TableCounts(Counts):
-    """Counts of a landed table in one batch; `table_id` tells a table made anew."""
+    """Counts of a landed table in one batch; `table_id` differs if a table is created again."""
 
     table_id: str = ""

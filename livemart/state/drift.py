@@ -25,7 +25,7 @@ class DriftKind(StrEnum):
 
     @property
     def next_step(self) -> str:
-        """What the analyst can do about it."""
+        """Return the next step of the analyst."""
         return _NEXT_STEPS[self]
 
 

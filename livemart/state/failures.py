@@ -20,7 +20,7 @@ class ModelFailures:
         self._path = StateFolder(root).failures
 
     def count(self, unique_id: str, fingerprint: str) -> int:
-        """Count one more failure, and return how many those are; other SQL begins anew."""
+        """Count one more failure and return how many there are; other SQL begins from 1."""
         failures = self._read()
         before, count = failures.get(unique_id, ("", 0))
         failures[unique_id] = (fingerprint, count + 1 if before == fingerprint else 1)
@@ -37,5 +37,5 @@ class ModelFailures:
             write_state_file(self._path, remaining)
 
     def _read(self) -> dict[str, tuple[str, int]]:
-        # A file that nobody can read costs some attempts more.
+        # An unreadable file costs some attempts more.
         return read_state_file(self._path, dict[str, tuple[str, int]]) or {}

@@ -33,32 +33,31 @@ class LogAtEnd:
 
 @dataclass(frozen=True, slots=True)
 class LastPass:
-    """What a pass looked at that left every model at the newest snapshot.
-
-    `variables`: names of the environment that the project asks for; `digest`: of their values, of
-    settings, versions, every file of the project and every file that waits; `tables`: id and
-    version by relation, None where there is no table; `until`: when the clock moves on, UTC, None
-    if nothing reads it; `is_served`: whether the serving store holds models of it; `logs`: record
-    logs that its sources read.
-    """
+    """The inputs of a pass that left every model at the newest snapshot."""
 
     epoch: str
     snapshot_id: int
     variables: tuple[str, ...]
+    """Names of environment variables that the project asks for."""
     digest: str
+    """Covers their values, settings, versions, all files of the project and all that wait."""
     tables: Mapping[str, tuple[str, int] | None]
+    """Id and version by relation; None where there is no table."""
     until: datetime | None
+    """When the clock moves on, UTC; None if nothing reads it."""
     is_served: bool
+    """Whether the serving store holds models of the project."""
     logs: tuple[LogAtEnd, ...] = ()
+    """Record logs that its sources read."""
 
 
 def keep_pass(warehouse: Path, last: LastPass) -> None:
-    """Keep what a pass looked at."""
+    """Keep the inputs of a pass."""
     write_state_file(StateFolder(warehouse).last_pass, last)
 
 
 def kept_pass(warehouse: Path) -> LastPass | None:
-    """Return what the newest pass looked at; None if it has, or may have, left something to do."""
+    """Return the inputs of the newest pass; None if it has, or may have, left something to do."""
     with suppress(OSError):
         return read_state_file(StateFolder(warehouse).last_pass, LastPass)
     return None

@@ -1,6 +1,6 @@
 """Keeps how the newest run of a warehouse goes: under way, ended, failed, killed.
 
-Used by the commands that write, and by whoever asks how they are: `status` and the server. A
+Used by the commands that write, and to report on them: by `status` and the server. A
 failure stays until a later run, or a micro-batch of it, has succeeded; sums go on from run to run.
 """
 
@@ -52,7 +52,7 @@ class BuildProgress:
 class RunTotals:
     """Sums over all runs of a warehouse; `landed` rows and `dead_letters` by landed table.
 
-    `batches`: micro-batches that came to a snapshot, and their seconds; `failed_batches`: those
+    `batches`: micro-batches that ended with a snapshot, and their seconds; `failed_batches`: those
     that failed, each attempt.
     """
 
@@ -67,7 +67,7 @@ class RunTotals:
 class TestStanding:
     """The standing of a data test that does not pass.
 
-    `rows` that fail, None if nobody counted them; `place`: file and line, of one that holds the
+    `rows` that fail, None if they were not counted; `place`: file and line, of one that holds the
     snapshot back.
     """
 
@@ -80,7 +80,7 @@ class TestStanding:
 
 @dataclass(frozen=True, slots=True)
 class NewestBatch:
-    """The newest micro-batch that came to a snapshot.
+    """The newest micro-batch that ended with a snapshot.
 
     `tests` that do not pass, by unique id; `drift`: how many fields differ from what is declared,
     by landed table.
@@ -95,20 +95,20 @@ class NewestBatch:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """The newest run; times are UTC.
-
-    `noted_at`: when this was written; `ending` is None while it goes on; `failure`: of this run,
-    or of an earlier one after which nothing has succeeded; `progress`: of a build under way.
-    """
+    """The newest run; times are UTC."""
 
     command: str
     pid: int
     began_at: datetime
     noted_at: datetime
+    """When this was written."""
     ended_at: datetime | None = None
     ending: Ending | None = None
+    """None while the run goes on."""
     failure: RunFailure | None = None
+    """The failure of this run, or of an earlier one after which none has succeeded."""
     progress: BuildProgress | None = None
+    """The progress of a build under way."""
     totals: RunTotals = field(default_factory=RunTotals)
     newest: NewestBatch | None = None
 
@@ -122,7 +122,7 @@ def keep_last_run(warehouse: Path, run: LastRun) -> None:
 
 
 def read_last_run(warehouse: Path) -> LastRun | None:
-    """Return how the newest run goes; None if none was kept, or nobody can read it.
+    """Return how the newest run goes; None if none was kept, or its file is unreadable.
 
     One that has not ended and whose process does not hold the warehouse was killed.
     """

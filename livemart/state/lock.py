@@ -1,9 +1,10 @@
 """Lets one process write a warehouse: a file lock that the kernel frees when its holder dies.
 
-Used by the runner and by a dbt of its own; looks only ask who holds it. The checkpoint lies in the
-warehouse, so one lock covers both. What the holder says of itself stands beside the lock, in a file
-that its writer keeps locked, too: a look asks that one, and so never stands in a runner's way. The
-JVM of a holder has the lock, but not that file: it may write on when its Python was killed.
+Used by the runner and by a separate dbt; looks only ask who holds it. The checkpoint is in the
+warehouse, so one lock covers both. The holder describes itself in a file beside the lock, which it
+keeps locked, too. A look asks that file, and so never gets in a runner's way. The JVM of a holder
+has
+the lock, but not that file: it may write on when its Python was killed.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from pathlib import Path
 from livemart.errors import StateError
 from livemart.state.places import StateFolder
 
-# A lock that is held while nobody says that he holds it: its holder is about to say who it is, or
-# was killed, and its JVM is about to end.
+# How long a lock is held while no process says that it holds it: its holder is about to say it. Or
+# it was killed, and its JVM is about to end.
 _PATIENCE_S = 60.0
 _POLL_S = 0.05
 
@@ -72,7 +73,7 @@ class WarehouseLock:
         draft = self._file.with_name(f".{self._file.name}.new")
         # Open until the end: somebody may look at the file that this one replaces.
         file = self._open_files.enter_context(draft.open("w", encoding="utf-8"))
-        # Before it has its name: nobody can see it unlocked while its writer lives, nor hold it.
+        # Before it has its name: no process sees it unlocked while its writer lives, nor holds it.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         file.write(json.dumps(asdict(self.holder)))
         file.flush()
@@ -115,14 +116,14 @@ def is_held(warehouse: Path) -> bool:
 
 
 def who_holds(warehouse: Path) -> Holder | None:
-    """Return who holds `warehouse`, as it said itself; None if nobody does."""
+    """Return the holder of `warehouse`, by its own description; None if it is free."""
     text = _read_held(warehouse)
     if text is None:
         return None
     try:
         return Holder(**json.loads(text))
     except (ValueError, TypeError):
-        # Of another version.
+        # It is from another version.
         return None
 
 
@@ -135,7 +136,7 @@ def _take(descriptor: int, warehouse: Path) -> None:
 
 
 def _read_held(warehouse: Path) -> str | None:
-    """Return what the holder says of itself; None if nobody holds the warehouse."""
+    """Return the holder's description of itself; None if the warehouse is free."""
     try:
         with StateFolder(warehouse).holder.open(encoding="utf-8") as file:
             # Looks do not exclude each other, and the writer has its lock before any of them.

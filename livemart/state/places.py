@@ -1,7 +1,7 @@
 """Gives every path below `WAREHOUSE/_livemart`, the folder of what the engine keeps for itself.
 
 Used by each room that reads or writes there. Nothing else in the package spells these names, except
-the default of the setting `store`, whose database `serving.db` lies here, too.
+the default of the setting `store`, whose database `serving.db` is here, too.
 
     snapshots/                    the snapshot log, a Delta table: the one state (ADR-0005)
     checkpoint/                   Spark's checkpoint of the landing stream, with its epoch

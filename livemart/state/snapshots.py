@@ -33,7 +33,8 @@ from livemart.state.places import StateFolder
 
 _PROPERTIES = {
     "delta.checkpointInterval": "10",
-    # Nobody reads an older version of the log: short, or checkpoints drag removed files along.
+    # No reader asks for an older version of the log: short, or checkpoints drag removed files
+    # along.
     "delta.logRetentionDuration": "interval 7 days",
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
@@ -41,16 +42,16 @@ _PROPERTIES = {
 _COMPACT_EVERY = 64
 _SPAN = 8
 
-# Told wherever a held snapshot is shown.
+# Shown wherever a held snapshot is.
 RELEASE = (
     "  readers stay on the snapshot before; the next refresh publishes as soon as the test passes, "
     "its rows are corrected, or it is edited or removed"
 )
 
-# Told of a model that a command was not asked for, and of those that read it.
+# The reason of a model that a command was not asked for, and of those that read it.
 LEFT_OUT = "left out by the selection"
 
-# Of any UTC that a reader of the log gives it.
+# Converted from any zone that a reader of the log gives it.
 _Moment = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
 
 # NULL in rows of a log that began without this column.
@@ -62,36 +63,36 @@ Status = Literal["published", "held"]
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """What a snapshot holds of one model.
-
-    `version` is the table's, `generation` counts its rebuilds, `took_ms` the refresh;
-    `rows_changed`: see `Commit`.
-    """
+    """The state of one model in a snapshot."""
 
     version: int
+    """Version of the model's table."""
     fingerprint: str
     strategy: str
     reason: str | None
     rows_changed: int
+    """See `Commit`."""
     took_ms: int
+    """Milliseconds that the refresh took."""
     generation: int
+    """Number of rebuilds."""
     table_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A model that a snapshot leaves as it was: it or one that it reads fails, or is left out.
-
-    `since`: the first snapshot without it; `refreshed_at`: when the last one with it was finished,
-    None if it never was in one; `fingerprint`: of the SQL that failed or waits; `cause`: unique id
-    of the model that failed or is left out; `message`: what that one said, or LEFT_OUT.
-    """
+    """A model that a snapshot leaves as it was: it or one that it reads fails, or is left out."""
 
     since: int
+    """The first snapshot without the model."""
     refreshed_at: _Moment | None
+    """When the last snapshot with it was finished; None if it never was in one."""
     fingerprint: str
+    """Hash of the SQL that failed or waits."""
     cause: str
+    """Unique id of the model that failed or is left out."""
     message: str
+    """The message of that model, or LEFT_OUT."""
 
     @property
     def is_left_out(self) -> bool:
@@ -101,14 +102,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One row of the log.
-
-    `sources`: version by relation; `models`: state by unique id; `tests`: outcome by unique id;
-    `test_fingerprints`: of the SQL and settings that had this outcome; `set_aside`: models whose
-    state is that of an earlier snapshot, or which have none, by unique id; `delivered_at`: when the
-    oldest file that it has landed was delivered, None if it has landed none; `drift`: how records
-    that it has landed differ from the declared columns, by relation. Times are UTC.
-    """
+    """One row of the log; times are UTC."""
 
     snapshot_id: int
     epoch: str
@@ -116,16 +110,23 @@ class Snapshot:
     kind: Kind
     as_of: _Moment | None
     sources: Mapping[str, int]
+    """Version by relation."""
     models: Mapping[str, ModelState]
+    """State by unique id."""
     tests: Mapping[str, str]
+    """Outcome by unique id."""
     status: Status
     started_at: _Moment
     finished_at: _Moment
     landed: Mapping[str, TableCounts] = field(default_factory=dict)
     test_fingerprints: Annotated[Mapping[str, str], _OR_NONE] = field(default_factory=dict)
+    """Hash of the SQL and settings that had this outcome, by unique id."""
     set_aside: Annotated[Mapping[str, SetAside], _OR_NONE] = field(default_factory=dict)
+    """Models whose state is that of an earlier snapshot, or that have none, by unique id."""
     delivered_at: _Moment | None = None
+    """When the oldest file that it has landed was delivered; None if it has landed none."""
     drift: Annotated[Mapping[str, Drift], _OR_NONE] = field(default_factory=dict)
+    """How records that it has landed differ from the declared columns, by relation."""
 
 
 def _arrow_type(kind: Any) -> pa.DataType:
