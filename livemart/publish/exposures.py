@@ -1,6 +1,6 @@
 """Finds the models to serve: those that an exposure names, if their rows are stored.
 
-Used when publication begins, and wherever it must be said how a model comes to be served. A view
+Used when publication begins, and wherever the reason for serving a model is shown. A view
 has no table to read changes from, so it is not served.
 """
 

@@ -1,7 +1,7 @@
-"""Finds a time that the serving store cannot hold, and says in which row it stands.
+"""Finds a time that the serving store cannot hold, and names its row.
 
 Used before the rows of a model are written. SQLite would take it and its readers would then fail;
-of a driver's own error nobody learns which value it was.
+a driver's own error does not say which value it was.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ class Publications:
     def offer(self, snapshot: Snapshot | None) -> None:
         """Publish this snapshot as soon as may be, unless it is held; return at once.
 
-        None: the pass found nothing new. Readers are told that what they see is still the newest,
-        unless that is held, and they see one before it.
+        None: the pass found nothing new. Readers are notified that their snapshot is still the
+        newest, unless the newest is held, and they see one before it.
         """
         if self._thread is None:
             return

@@ -1,9 +1,9 @@
 """Publishes a snapshot: one transaction takes the store to it, or leaves the store alone.
 
 Used by the publisher's thread. Changed rows of every served model, the changes themselves and the
-row that readers look for are written together. The publisher compares the store as it was when the
-changes were computed with the store as it is when they are written, so a replay changes nothing and
-two publishers never interleave.
+row that readers look for are written together. The publisher compares the store when the changes
+were computed with the store when they are written. So a replay changes nothing and two publishers
+never interleave.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a publication did: rows changed by model, and which models were copied whole.
+    """The result of a publication: rows changed by model, and which models were copied whole.
 
     `refused`: by model, why the database does not take it; it stays as it was.
     """
@@ -54,14 +54,14 @@ def publish(
     """Bring the store to `snapshot`; return None if it is there already, or further.
 
     Args:
-        store: the serving store; made, or made anew, where it is not what it should be.
+        store: the serving store; created, also again, where it is not what it should be.
         snapshot: a published row of the snapshot log.
         served: the models to serve; others that the store holds are dropped.
         read_change: returns the net change of a relation between two versions, or all rows of the
             second one if the first is None: its columns plus `WEIGHT`.
         how: tenants, retention, clock.
-        is_start: the snapshot is the newest of the log and nothing is known of the store: one that
-            is further belongs to another log, and the rows of its tables are counted.
+        is_start: the snapshot is the newest of the log and nothing is known of the store. A store
+            that is further belongs to another log, and the rows of its tables are counted.
 
     Raises:
         PublishError: STORE_UNREACHABLE, STORE_CONTENDED.

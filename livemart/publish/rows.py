@@ -1,4 +1,4 @@
-"""Writes the rows of a served model: a net change onto the rows there, or all rows anew.
+"""Writes the rows of a served model: a net change onto the rows there, or all rows.
 
 Used by the publishing transaction. A net change that does not fit the stored rows is refused, and
 the model is copied whole instead.
@@ -59,7 +59,7 @@ def apply_change(connection: Connection, layout: Layout, change: pa.Table) -> li
         change: the model's columns plus `WEIGHT`, one row for each distinct row.
 
     Raises:
-        RowsDifferError, KeyNotUniqueError: nothing is known to be written; build the table anew.
+        RowsDifferError, KeyNotUniqueError: the state of the table is unknown; build it again.
     """
     rows = list(weighted_rows(layout.model, change))
     if layout.model.row_key:
@@ -176,7 +176,7 @@ def _apply_to_bag(
         emptied = sa.delete(table).where(is_row, table.c[counts] == 0)
         connection.execute(emptied, [{digest_name: digest} for digest, _ in removed])
     _add_to_bag(connection, layout, added)
-    # What goes comes first, so that a row never stands in two versions side by side.
+    # Removed rows come first, so that a row never appears in two versions side by side.
     return sorted(changes, key=lambda change: change.op != "delete")
 
 

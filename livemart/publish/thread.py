@@ -1,4 +1,4 @@
-"""Publishes in a thread of its own until the store has the newest snapshot.
+"""Publishes in one thread until the store has the newest snapshot.
 
 Used by the pipeline through `Publications`. A store that is slow or down never holds up landing or
 refreshing.

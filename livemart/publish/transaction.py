@@ -29,7 +29,7 @@ from livemart.store.schema import CHANGES, MODELS, PUBLISHED, RETIRED, Layout, t
 from livemart.store.served import ServedModel
 from livemart.store.store import StoredModel, StoreState, make_tables
 
-# Above it readers take all rows anew: a log as long as the table saves them nothing.
+# Above it readers take all rows again: a log as long as the table saves them nothing.
 _LOGGED_ROWS = 100_000
 _SLICE = 5_000
 KEPT_SNAPSHOTS = 200
@@ -40,7 +40,7 @@ class Publishing:
     """How to publish.
 
     `tenant_column`: the column that says whose a row is, in each model that has it; None if no row
-    is anybody's. `step` is told the name of each place that the publication reaches:
+    is anybody's. `step` is called with the name of each place that the publication reaches:
     `publish.before`, `publish.in_transaction`, `publish.after`, and `publish.progress` in between.
     """
 
@@ -173,7 +173,7 @@ class Transaction:
         return dict(counts)
 
     def _rebuild(self, write: ModelWrite) -> int:
-        """Copy a model whole, into a table of its own; those who follow its changes start anew."""
+        """Copy a model whole, into a new table; readers that follow its changes start again."""
         name = write.spec.name
         rows = write.rows
         if rows is None:

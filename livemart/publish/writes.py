@@ -28,7 +28,7 @@ _TIME_KINDS = frozenset({*TIMESTAMPS, "date"})
 
 @dataclass(frozen=True, slots=True)
 class ModelWrite:
-    """A model to be written: `change` onto `stored`, or all `rows` anew if that is None."""
+    """A model to be written: `change` onto `stored`, or all `rows` if that is None."""
 
     spec: ServedSpec
     state: ModelState
@@ -76,10 +76,10 @@ def plan_writes(
     read_change: ReadChange,
     tenant_column: str | None,
 ) -> list[ModelWrite]:
-    """Return the models whose rows or form differ from the snapshot's, with what is to be written.
+    """Return the models whose rows or form differ from the snapshot's, with the rows to write.
 
-    A model is copied whole if the store lacks it, if its table, SQL, key or columns are others, if
-    its version went back, or if its net change can no longer be read.
+    A model is copied whole if the store lacks it, or if its table, SQL, key or columns are others.
+    So it is if its version went back, or if its net change can no longer be read.
     """
     writes = []
     for spec in served:
