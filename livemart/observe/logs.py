@@ -47,7 +47,7 @@ def configure_logs(log_format: LogFormat, *, debug: bool = False) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger("debug" if debug else "info"),
-        # Whatever standard error is at that moment: a live table may stand in for it.
+        # Whatever standard error is at that moment: a live table may have replaced it.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
@@ -71,16 +71,16 @@ def _render_text(logger: object, method: str, event: structlog.typing.EventDict)
 
 
 class LogWatcher:
-    """Tells the course of a run as log events, each as it happens.
+    """Reports the course of a run as log events, each as it happens.
 
-    While something goes on and nothing else is told, it says every ten seconds what that is.
+    While some work goes on without an event, it names that work every ten seconds.
     """
 
     def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
         self._log = structlog.get_logger()
         self._batch_id: int | None = None
         self._clock = clock
-        # What goes on, since when; nothing while a stream waits.
+        # The work under way and its start; nothing while a stream waits.
         self._doing: str | None = None
         self._copy: tuple[int, float] | None = None
         self._began_at = self._told_at = self._news_at = clock()
@@ -94,7 +94,7 @@ class LogWatcher:
         """Say what goes on, if nothing was said for long; called every second or so."""
         now, doing, began_at = self._clock(), self._doing, self._began_at
         if doing is None and (copy := self._copy) is not None:
-            # In a thread of its own: of interest once nothing else goes on.
+            # In a separate thread: of interest once nothing else goes on.
             doing, began_at = f"copying snapshot {copy[0]} into the serving store", copy[1]
         if doing is None or now - max(self._told_at, began_at) < _SILENCE_S:
             return
@@ -288,7 +288,7 @@ class LogWatcher:
 
 
 class UntoldDrift:
-    """Drift that was not told yet, by this run or by the one before: batches bring the same."""
+    """Drift that was not reported yet, by this run or by the one before: batches bring the same."""
 
     def __init__(self) -> None:
         self._fields: set[tuple[str, DriftedField]] = set()
@@ -296,7 +296,7 @@ class UntoldDrift:
     def of(
         self, snapshot: Snapshot, before: Mapping[str, Drift]
     ) -> Iterator[tuple[str, DriftKind, Drift]]:
-        """Yield what a snapshot has that is new, by source and kind; it counts as told then.
+        """Yield the new drift of a snapshot, by source and kind; it counts as reported then.
 
         `before`: what the snapshot before it has.
         """

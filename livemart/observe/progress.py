@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from livemart.state.snapshots import ModelState, Snapshot
 
 _NAMED = 5
-# What a model's line says while it is worked on; any other word is how it ended.
+# The words of a model's line while it is worked on; any other word is how it ended.
 _UNDER_WAY = frozenset({"running", "refreshing", "rebuilding", "started"})
 _STYLES = {
     "failed": "red",
@@ -58,7 +58,7 @@ _STYLES = {
 def open_watcher(
     log_format: LogFormat, *, stream: TextIO | None = None
 ) -> Iterator[TerminalWatcher | LogWatcher]:
-    """Yield a watcher of a run: a live table on a terminal of its own, else log events.
+    """Yield a watcher of a run: a live table on a terminal that is free for it, else log events.
 
     In the background of a shell the terminal is the shell's: a table would be drawn over it.
 
@@ -81,7 +81,7 @@ def _is_in_background(stream: TextIO) -> bool:
     try:
         return os.tcgetpgrp(stream.fileno()) != os.getpgrp()
     except OSError:
-        # It is not the terminal that this process is controlled by: nobody else draws on it.
+        # It is not the terminal that this process is controlled by: no other program draws on it.
         return False
 
 
@@ -139,7 +139,7 @@ class TerminalWatcher:
             get_renderable=self._render,
             transient=True,
             refresh_per_second=4,
-            # What goes into a pipe must not come out at the terminal.
+            # Output for a pipe must not come out at the terminal.
             redirect_stdout=sys.stdout.isatty(),
         )
 
@@ -256,7 +256,7 @@ class TerminalWatcher:
 
     def _render(self) -> Group:
         table = Table.grid(padding=(0, 2))
-        # A copy: models end in threads of their own while this is drawn.
+        # A copy: models end in other threads while this is drawn.
         for name, line in list(self._lines.items()):
             end = self._clock() if line.ended_at is None else line.ended_at
             style = _STYLES.get(line.word, "cyan" if line.ended_at is None else "green")

@@ -196,7 +196,7 @@ class RunNotes:
 
 
 class _StoreCopy:
-    """Copies the newest note into the store from a thread of its own; a store may be slow."""
+    """Copies the newest note into the store from a separate thread; a store may be slow."""
 
     def __init__(self, url: str) -> None:
         self._url = url
