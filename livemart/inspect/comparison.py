@@ -1,7 +1,8 @@
 """Compares two bags of rows both ways, exactly or within a stated tolerance.
 
 Used by `verify`. Only doubles that a model computes and columns of class approximate have a
-tolerance. What a model passes on (`plan/passed_on`) is compared as identical, all else as equal.
+tolerance. Columns that a model passes on (`plan/passed_on`) are compared as identical, all others
+as equal.
 """
 
 from __future__ import annotations
@@ -234,7 +235,7 @@ def _is_number(kind: str) -> bool:
 
 
 def _any_of(columns: Mapping[str, str]) -> str:
-    # As a key of its own, GROUP BY shows -0.0 as 0.0.
+    # As a separate key, GROUP BY shows -0.0 as 0.0.
     return ", ".join(f"any_value({quoted(name)}) as {quoted(name)}" for name in columns)
 
 

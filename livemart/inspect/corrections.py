@@ -58,7 +58,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """What was corrected, the newest first.
+    """The corrections, the newest first.
 
     `flagged`: how many models say whether their rows are final; `unknown`: the snapshots whose
     changes are no longer kept, by model.

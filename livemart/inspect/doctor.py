@@ -117,7 +117,7 @@ def check_jars(folder: Path | None) -> Finding:
 def check_warehouse(warehouse: Path) -> Finding:
     """Look whether the warehouse can be written, or made, and make nothing."""
     state = StateFolder(warehouse).path
-    # Unlike Path.exists, what lies in a folder that may not be searched is not there.
+    # Unlike Path.exists, this takes a file in a folder that may not be searched for absent.
     folder = next(path for path in (state, *state.parents) if os.path.exists(path))
     if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         is_there = os.path.exists(warehouse)

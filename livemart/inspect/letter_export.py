@@ -26,7 +26,7 @@ from livemart.land.letters.redriven import letter_key
 from livemart.land.redrive import RedriveCounts, mended
 from livemart.project.graph import SourceTable
 
-# What tells a letter, as a line has it beside the time.
+# The columns that identify a letter, as a line has them beside the time.
 _NAMES = ("source", "origin", "reason", "batch_id")
 
 

@@ -1,7 +1,7 @@
 """Finds the tables of models that were renamed or deleted.
 
 Used by `status`. A table is one only if it was a model's, by the id that a table keeps for life;
-whatever else lies in the warehouse is none of ours.
+whatever else is in the warehouse is none of ours.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Orphan:
 def find_orphans(warehouse: Warehouse, log: SnapshotLog) -> tuple[Orphan, ...]:
     """Return the tables that were models' once, and are none's now, sorted.
 
-    A table that a reader of the newest published snapshot sees is none, nor is a copied folder, nor
-    one of a model whose table is in another schema now: that may be the same project for another
+    A table that a reader of the newest published snapshot sees is none, nor is a copied folder. Nor
+    is one of a model whose table is in another schema now: that may be the same project for another
     target.
     """
     newest = log.newest()

@@ -36,11 +36,11 @@ def describe_plans(
     """Return `{"session": {...}, "models": [...]}`, models in dependency order.
 
     Seeds and dbt snapshots are left out. A session has `defined_by` (settings and statements that
-    hold wherever SQL is run) and `only_in_a_build` (what other hooks do). A model `asks` what dbt
-    asked the warehouse to compile it, and `lacks` what of that, and of what the views in it asked,
-    is about a table that is not there: with it the SQL may be another one. `stamps` are its columns
-    that say which run wrote a row; `refused` has, by strategy in the order in which they are tried,
-    why its SQL has not this one.
+    hold wherever SQL is run) and `only_in_a_build` (the work of other hooks). A model `asks` the
+    questions that dbt asked the warehouse to compile it. It `lacks` those of them, and of the views
+    in it, that are about a missing table: with the table the SQL may be another one. `stamps` are
+    the columns that say which run wrote a row. `refused` has the reason of each strategy that the
+    SQL does not allow, in the order in which they are tried.
 
     Args:
         plans: by unique id.
@@ -92,7 +92,7 @@ def render_plans(report: Mapping[str, Any]) -> str:
             if reason["suggestion"]:
                 lines.append(f"{'':<{width}}    next: {reason['suggestion']}")
         for strategy, reason in model["refused"].items():
-            # Without a frame nobody expects totals to be carried on.
+            # Without a frame no reader expects totals to be carried on.
             if reason not in model["reasons"] and (strategy != "running" or model["time"]):
                 advice = f"; {reason['suggestion']}" if reason["suggestion"] else ""
                 lines.append(f"{'':<{width}}  not {strategy}: {reason['message']}{advice}")

@@ -1,8 +1,8 @@
 """Lists the tables of the newest published snapshot, each at its version, in its folder.
 
-Used by the command `tables`, and by programs that read the tables themselves: pandas, DuckDB, a
-Spark of their own. A folder read without a version shows what is held back from readers, and tables
-of different moments.
+Used by the command `tables`, and by programs that read the tables themselves: pandas, DuckDB,
+another Spark. A folder read without a version shows rows that are held back from readers, and
+tables of different moments.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def describe_run(run: LastRun | None, now: datetime) -> list[str]:
     """Return lines about the newest run: how it goes, and what failed since anything succeeded.
 
     Args:
-        run: None if nobody knows of one.
+        run: None if none is known.
         now: wall clock, UTC.
     """
     if run is None:

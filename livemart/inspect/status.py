@@ -1,4 +1,4 @@
-"""Reads how a warehouse stands from the log, the checkpoint and the landed tables.
+"""Reads the state of a warehouse from the log, the checkpoint and the landed tables.
 
 Used by the command `status`. Reading starts no Spark and takes no lock.
 """
@@ -41,9 +41,9 @@ _COARSE = timedelta(milliseconds=2)
 class SourceStatus:
     """One landed table: its newest landing, what the listed snapshots brought, what waits.
 
-    Of what waits None is what nobody knows. `waiting_partitions`: of a record log, how many records
-    wait in each partition. `look_age_s`: how long ago the log last answered. `away`: why the source
-    cannot be looked at, for `away_s`; empty if it can.
+    None as a count of waiting records: unknown. `waiting_partitions`: of a record log, how many
+    records wait in each partition. `look_age_s`: how long ago the log last answered. `away`: why
+    the source cannot be looked at, for `away_s`; empty if it can.
     """
 
     relation: str

@@ -35,10 +35,10 @@ _STATES: dict[str, Standing] = {
 class StoreStanding:
     """The snapshot that the store shows its readers, and how far behind it is.
 
-    `place`: its URL without the password; `snapshot_id`: what readers see, None if that is nothing
-    or not known; `behind_s`: how long the newest published snapshot of the log has waited for the
-    store, None if it does not or if that is not known; `hint`: the next step unless all is well;
-    `refused`: by model, why the store does not take its rows, so that it shows earlier ones.
+    `place`: its URL without the password. `snapshot_id`: the one that readers see, None if there is
+    none or it is unknown. `behind_s`: how long the newest published snapshot of the log has waited
+    for the store, None if it does not or if that is unknown. `hint`: the next step unless all is
+    well. `refused`: by model, why the store does not take its rows, so that it shows earlier ones.
     """
 
     place: str

@@ -18,7 +18,7 @@ def counted(count: int, word: str) -> str:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return rows of cells as lines whose columns stand below each other.
+    """Return rows of cells as lines whose columns are aligned.
 
     >>> aligned([("a", "b"), ("long", "c")])
     ['a     b', 'long  c']

@@ -22,12 +22,12 @@ from livemart.spark_sql import literal, quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Of all answers together; they are compared in memory.
+# Rows of all answers together; they are compared in memory.
 _MOST_ROWS = 1_000_000
 
 
 class TooManyRows(Exception):
-    """More rows lie in groups that differ and may tie than can be compared."""
+    """More rows are in groups that differ and may tie than can be compared."""
 
     def __init__(self) -> None:
         super().__init__(f"its groups that differ and may tie have over {_MOST_ROWS:,} rows in all")
@@ -87,7 +87,7 @@ class TiedGroups:
 
         kinds = self.plan.computed_among_ties
         if not self.plan.ties:
-            # Of SQL without a plan nothing is known but what comes out.
+            # If SQL has no plan, only its result is known.
             kinds = {name.lower(): "taken" for name in names}
         # Behind the columns of a row are the signs of the zeros in some of them; see `_rows`.
         columns = [*names, *self._signs]

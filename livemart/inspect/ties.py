@@ -16,7 +16,7 @@ from typing import Any, Literal
 from livemart.inspect.comparison import DOUBLE_TOLERANCE
 from livemart.plan.strategies.ties import Computed
 
-# Of six orders of three rows all come out in so many ways, but once in 400 times.
+# All six orders of three rows come out in so many ways, but once in 400 times.
 WAYS = 46
 _FIRST, _THEN = 5, 8
 
@@ -29,7 +29,7 @@ Verdict = Literal["right", "wrong", "unknown"]
 class _Group:
     """The rows of one group: as stored, and in each answer that is known to be right.
 
-    `candidates`: rows of which each stands in some right answer.
+    `candidates`: rows, each of which is in some right answer.
     """
 
     stored: GroupRows
@@ -39,7 +39,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What became of the groups that differ.
+    """The verdict on the groups that differ.
 
     `tied`: those of which another right answer is stored; `wrong`: those with no right one;
     `unknown`: those that tie in more ways than were tried, and may be right.
@@ -60,16 +60,18 @@ def judge_groups(
     """Return which groups tie, and which are wrong.
 
     A group is right if its rows are those of an answer. If all answers have been met more than
-    once, it is wrong else. Of a group that ties in many ways no more is asked than this: each row
-    but for its computed values is a row of some answer, not more often than there; where such a
-    row has the same values beside it in all answers, it has these; and each other value occurs in
-    some answer or, where it is made of several rows, lies between two that do.
+    once, it is wrong otherwise.
+
+    A group that ties in many ways must only meet three conditions. Each row but for its computed
+    values is a row of some answer, not more often than there. If such a row has the same values
+    beside it in all answers, it has these. Each other value occurs in some answer or, if it is
+    computed from several rows, is between two that do.
 
     Args:
         stored: rows of the groups that differ.
         answers: rows of the same groups, in each way to break ties; the first is what came out
             without any. No more are asked for than are needed.
-        candidates: gives rows of the same groups of which each stands in some right answer.
+        candidates: gives rows of the same groups, each of which is in some right answer.
         keys: the places of the columns that tell groups apart.
         computed: by place, the columns that a function of the rows that tie computes.
     """
@@ -170,7 +172,7 @@ def _computed_beside(
 
 
 def _held_allowed(group: _Group, held: Sequence[int]) -> dict[Row, int]:
-    """Return how often, at most, a row but for its computed values stands in an answer."""
+    """Return how often, at most, a row but for its computed values occurs in an answer."""
     most: dict[Row, int] = {}
     for rows in group.answers:
         for part, count in Counter(_parts(rows, held)).items():

@@ -1,8 +1,8 @@
 """Compares every published model with its recomputation from the landed tables.
 
-Used by the command `verify` and by the demo. Nothing stored is trusted but the landed tables and
-seeds, at the versions and the `as_of` of the newest published snapshot: a recomputed model reads
-the recomputed models below it, but for columns that stamp a row with the run that wrote it.
+Used by the command `verify` and by the demo. Only the landed tables and seeds are trusted, at the
+versions and the `as_of` of the newest published snapshot. A recomputed model reads the recomputed
+models below it, but for columns that stamp a row with the run that wrote it.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _MADE_BY_BUILDS = "of a materialization of its own, made by builds alone"
 class Comparison:
     """One model compared.
 
-    `differences` is None if it was not: `note` says why, and `is_equal` is True of a seed, a dbt
+    `differences` is None if it was not: `note` says why. `is_equal` is then True for a seed, a dbt
     snapshot or a table that hooks fill alone, whose rows are an input. `tied`: the groups of rows
-    of which another of several right answers is stored than came out now.
+    for which the table stores another of several right answers than the one that came out now.
     """
 
     model: str
@@ -192,7 +192,7 @@ def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> st
 
 
 class _Recomputation:
-    """All models computed anew, each stored once below `scratch`.
+    """All models, recomputed, each stored once below `scratch`.
 
     The session for few rows keeps them in memory instead: to store them takes longer than to
     compute them.
@@ -220,7 +220,7 @@ class _Recomputation:
         self._names: dict[str, str] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
         self._approximate: dict[str, Mapping[str, str]] = {}
-        # Of models that were recomputed.
+        # By relation, for models that were recomputed.
         self._passed_on: dict[str, frozenset[str]] = {}
         # Sources that cannot be read, and why.
         self._unread: dict[str, str] = {}
@@ -235,7 +235,7 @@ class _Recomputation:
                 self._source(source.relation, version)
         for unique_id, model in self._project.models.items():
             if not _is_listed(model):
-                # What reads it is compared.
+                # The models that read it are compared.
                 continue
             if model.is_stored:
                 comparison = self._model(model, self._plans[unique_id])
@@ -301,7 +301,7 @@ class _Recomputation:
         if state.fingerprint != plan.fingerprint:
             return unequal(stored_rows, "its SQL is not that of the snapshot: run `refresh`")
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
-        # What varies with the run alone was compiled as of that of the snapshot.
+        # The SQL that varies with the run alone was compiled as of that of the snapshot.
         codes = {reason.code for reason in plan.reasons}
         is_volatile &= not plan.varies_with_run or "EXPRESSION_NOT_DETERMINISTIC" in codes
         if is_volatile or model.language != "sql":
@@ -372,7 +372,7 @@ class _Recomputation:
             verdict, about_ties, tied = _judged(groups)
             notes.append(about_ties)
             if verdict != "wrong":
-                # What stands above it was made of the answer that is stored.
+                # The models that read it were computed from the stored answer.
                 self._name(model.relation, stored)
                 del self._passed_on[model.relation]
         note = "; ".join(filter(None, notes))
@@ -420,8 +420,8 @@ class _Recomputation:
         path = str(self._scratch / model.relation)
         result = session.sql(flat.render(lambda mention: self._names[mention.relation]))
         types = {name.lower(): kind for name, kind in result.dtypes}
-        # Of texts alone Delta does not hold every value as it was given, and Spark would store some
-        # timestamps as others.
+        # By texts alone: Delta does not hold every text of a partition as it was given. By times
+        # none: Spark would store some timestamps as others.
         partitions = [
             name
             for name in self._warehouse.partition_columns(model.relation)
@@ -439,7 +439,7 @@ class _Recomputation:
     def _in_memory(self, session: SparkSession, result: DataFrame) -> DataFrame | None:
         """Return the rows as a frame that holds them; None if they are many or Arrow has no type.
 
-        Of the session for few rows only.
+        Only the session for few rows does this.
         """
         from pyspark.errors import PySparkException
 
@@ -451,7 +451,7 @@ class _Recomputation:
                 return None
             frame = to_frame(session, rows).coalesce(1)
         except (PySparkException, pa.ArrowException):
-            # What Arrow cannot hold; or an error of the model's, which writing it will raise.
+            # Rows that Arrow cannot hold; or an error of the model's, which writing it will raise.
             return None
         return frame if frame.dtypes == result.dtypes else None
 
@@ -483,14 +483,14 @@ def _reason(error: Exception) -> str:
 
 
 def _judged(groups: TiedGroups) -> tuple[Verdict, str, tuple[str, ...]]:
-    """Return whether rows that may tie are right, what is told of them, and the groups that tie.
+    """Return whether rows that may tie are right, the note on them, and the groups that tie.
 
     No group is named unless all that differ tie.
     """
     try:
         judgement = groups.judgement()
     except Exception as error:
-        # What is known to differ is told all the same.
+        # A certain difference is reported all the same.
         if not groups.plan.ties:
             return "wrong", "", ()
         reason = str(error) if isinstance(error, TooManyRows) else _reason(error)
@@ -513,7 +513,7 @@ def _counted(groups: int) -> str:
 
 
 def _is_listed(model: Model) -> bool:
-    """Return True of a model with rows of its own."""
+    """Return True for a model that has its own rows."""
     return model.is_stored or model.materialized == "other"
 
 
