@@ -48,8 +48,7 @@ class TestResult:
     """The result of a test. `how`: it was not run, proven on the change set, or run in full.
 
     `took_ms` is its share of the statement that it was run in with others. For a test that holds
-    the
-    snapshot back: `place`, file and line; `rows`, some of those that fail, each as one line.
+    the snapshot back: `place`, file and line; `rows`, some of those that fail, each as one line.
     """
 
     __test__ = False

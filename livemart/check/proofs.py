@@ -1,9 +1,8 @@
 """Shows, without looking at every row, that a data test that passed still passes.
 
 Used by the checks. There are three kinds of proof. The model's SQL itself makes a key unique. The
-new
-rows alone decide a test of single rows, and a look-up of their keys one of uniqueness. A test whose
-SQL is linear is run over the new rows instead of all.
+new rows alone decide a test of single rows, and a look-up of their keys one of uniqueness. A test
+whose SQL is linear is run over the new rows instead of all.
 
 If some rows failed such a test before, it is run over the gone rows, too, and the difference is how
 many fail now. In `make bench-refresh` at 2 M orders the tests of a batch take 0.7 s; without that

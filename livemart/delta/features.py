@@ -1,9 +1,8 @@
 """Says which features of Delta keep the rows of a table from being read without Spark.
 
 Used when a version of a table is opened. Files are read here unchanged: a mapped column would not
-be
-found, and a row that a deletion vector marks would still be read. So a table with a feature that is
-not known here is read by Spark alone, and its readers are recomputed in full.
+be found, and a row that a deletion vector marks would still be read. So a table with a feature that
+is not known here is read by Spark alone, and its readers are recomputed in full.
 """
 
 from __future__ import annotations

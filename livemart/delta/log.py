@@ -2,9 +2,8 @@
 
 Used by the small lane and by all readers of a commit's actions. deltalake writes a change of few
 rows by a MERGE that costs 100 to 600 ms and cannot compare maps. The small lane knows the files
-that
-it rewrites, so it writes the commit itself (delta-io/delta, PROTOCOL.md; ADR-0006). A commit file
-appears by link(2), which fails if another writer took the version.
+that it rewrites, so it writes the commit itself (delta-io/delta, PROTOCOL.md; ADR-0006). A commit
+file appears by link(2), which fails if another writer took the version.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Hands the records of many requests over in few files.
 
 Used by the HTTP endpoint of `ingest`: each request is answered when it is durable. Requests that
-come
-while a file is written wait for the next one, so the number of files follows the disk, not the
+come while a file is written wait for the next one, so the number of files follows the disk, not the
 requests.
 """
 

@@ -1,8 +1,7 @@
 """Counts the records that wait for each source: delivered, and in no micro-batch yet.
 
 Used by `status` and by the server's measurements. For files the count is read from the checkpoint
-and
-the landing folder; for record logs from the runner's last answer of the log. Records that a
+and the landing folder; for record logs from the runner's last answer of the log. Records that a
 micro-batch has begun to read wait no more.
 """
 
@@ -28,8 +27,7 @@ class SourceLag:
 
     `files` and `size`, their bytes: None for a record log. `oldest_at`: when the oldest was
     delivered, UTC, None if nothing waits or the time is unknown. `records`: for a log how many
-    wait,
-    at most; for files about how many; None if unknown. `partitions`: for a log the same by
+    wait, at most; for files about how many; None if unknown. `partitions`: for a log the same by
     partition, also of those in which none waits. `looked_at`: when a log last answered, UTC; None
     for files, which are looked at now. `away`: why the source cannot be looked at, since
     `away_since` (UTC, None if unknown); empty if it can.

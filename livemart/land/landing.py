@@ -1,9 +1,8 @@
 """Lands delivered records as rows of one Delta table per source, exactly once, in any order.
 
 A micro-batch is landed in steps that a replay repeats without effect. First the manifest says what
-is
-read. Then dead letters, remembered deletes and landed rows are committed, one commit a table, each
-skipped if the table carries the batch already.
+is read. Then dead letters, remembered deletes and landed rows are committed, one commit a table,
+each skipped if the table carries the batch already.
 """
 
 from __future__ import annotations

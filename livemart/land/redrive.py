@@ -1,9 +1,8 @@
 """Hands the records of dead letters over again, each exactly once.
 
 Used by `dead-letters redrive`, after a rule or the records were mended. The records are written
-down
-first, then their letters are marked, then the file appears below the landing folder. So a re-drive
-that was cut off is finished by the next one.
+down first, then their letters are marked, then the file appears below the landing folder. So a
+re-drive that was cut off is finished by the next one.
 """
 
 from __future__ import annotations

@@ -34,9 +34,8 @@ class KeptBetweenBatches:
     """The knowledge that stays from one batch to the next, as long as the process lives.
 
     `sum_limits`: the limits of a model's totals (None: not exact), by model and types, asked of
-    Spark
-    once. `took_ms`: by unique id, how long the last refresh of a model took, of those that had
-    something to do.
+    Spark once. `took_ms`: by unique id, how long the last refresh of a model took, of those that
+    had something to do.
     """
 
     views: SharedViews = field(default_factory=SharedViews)

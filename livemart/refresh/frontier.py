@@ -6,8 +6,7 @@ changed, is rebuilt.
 
 A model that was set aside is tried again as soon as its SQL, or that of the model it waits for, is
 another one. As data are mended too, it is also tried after 1, 2, 4, 8 ... snapshots. A model that
-was
-left out comes back with the first pass that does not leave it out.
+was left out comes back with the first pass that does not leave it out.
 """
 
 from __future__ import annotations

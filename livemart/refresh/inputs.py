@@ -191,9 +191,8 @@ def pin_inputs(
             old[model.relation] = state.version
     new = dict(sources)
     # The snapshot log does not know tables that models name and the project does not declare: a
-    # model
-    # that reads one is recomputed in every batch.
-    # A view is read by its name, whatever table once had that name.
+    # model that reads one is recomputed in every batch. A view is read by its name, whatever table
+    # once had that name.
     model_relations = {
         model.relation
         for model in models.values()

@@ -1,8 +1,7 @@
 """Compares the columns that a model yields with its contract, as dbt does before it builds one.
 
 Used before a refresh creates a model's table again. Names are compared as they are written; types
-are
-equal if Spark knows them by one name: `varchar(10)` is a string.
+are equal if Spark knows them by one name: `varchar(10)` is a string.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Says why a model cannot be computed, in the analyst's own words: file, line and SQL as compiled.
 
 Used by the refresh of a project, where a full refresh has failed. The failed statement has our
-names
-and reads spliced in. So the same error is asked of the model's compiled SQL, unchanged, and the
-analyst is shown nothing that livemart wrote.
+names and reads spliced in. So the same error is asked of the model's compiled SQL, unchanged, and
+the analyst is shown nothing that livemart wrote.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ class _Analysed:
     """Spark's analysis of a view: `schema` is a struct as Spark writes it in JSON.
 
     `text` is the SQL without the text around it; `reads` are the relations that it names; `digest`
-    is
-    of all that the columns follow from.
+    is of all that the columns follow from.
     """
 
     reads: tuple[str, ...]
@@ -101,8 +100,7 @@ class ViewColumns:
         """Return a function that makes an entry of the catalog in a session.
 
         It is Spark's own, which takes the columns from a plan: from one that has nothing else. It
-        is looked
-        up once, as each name is a call.
+        is looked up once, as each name is a call.
         """
         scala, sql = self._jvm.scala, self._jvm.org.apache.spark.sql
         prepare = sql.execution.command.ViewHelper.prepareTable

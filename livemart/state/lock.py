@@ -3,8 +3,7 @@
 Used by the runner and by a separate dbt; looks only ask who holds it. The checkpoint is in the
 warehouse, so one lock covers both. The holder describes itself in a file beside the lock, which it
 keeps locked, too. A look asks that file, and so never gets in a runner's way. The JVM of a holder
-has
-the lock, but not that file: it may write on when its Python was killed.
+has the lock, but not that file: it may write on when its Python was killed.
 """
 
 from __future__ import annotations

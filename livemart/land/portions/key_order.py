@@ -1,8 +1,8 @@
 """Sorts the records of a large delivery on disk, to be read by ranges of keys.
 
 Used where records have keys. Each portion is sorted and written as it arrives. Once all portions
-are
-written, a range of keys is read from all of them together: every version of a key is in one range.
+are written, a range of keys is read from all of them together: every version of a key is in one
+range.
 Source: external merge sort (Knuth, The Art of Computer Programming, volume 3, 5.4), whose last pass
 is cut at sampled splitters as in a sample sort.
 """

@@ -2,8 +2,7 @@
 
 Used by the readers of every format. Sources that read the same files with the same columns form a
 group. A record is parsed once, and each source of the group then judges it by its own keys,
-sequence
-and bounds of event time.
+sequence and bounds of event time.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ class Delivery:
 
     `kind`: of source. `relations`: the tables that read it. `receipt`: JSON in which the kind says
     what it is, so that a replay reads the very same. `delivered_at`: when the oldest of it came,
-    UTC,
-    None if unknown.
+    UTC, None if unknown.
     """
 
     kind: str

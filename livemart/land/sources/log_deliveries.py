@@ -48,8 +48,8 @@ _PART_RECORDS = 100_000
 # The length of records is unknown before they are read.
 _RECORD_BYTES = 512
 # While servers of a cluster come and go, one may not know yet of all records. Records count as lost
-# if
-# they are missing in each of so many looks, with seconds between them, as in Spark's Kafka source.
+# if they are missing in each of so many looks, with seconds between them, as in Spark's Kafka
+# source.
 _LOOKS = 3
 _BETWEEN_LOOKS_S = 1.0
 _LOSSES = ("SOURCE_RECORDS_LOST", "SOURCE_LOG_REPLACED")

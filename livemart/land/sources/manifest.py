@@ -1,10 +1,8 @@
 """Writes down what a micro-batch reads before it lands any of it.
 
 Used by landing for each batch. The manifest keeps the deliveries with their contents, their times
-of
-arrival, and the versions of the tables that they met. So a replay does exactly the same as the
-first
-attempt, or says why it cannot.
+of arrival, and the versions of the tables that they met. So a replay does exactly the same as the
+first attempt, or says why it cannot.
 """
 
 from __future__ import annotations

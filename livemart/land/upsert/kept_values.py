@@ -2,8 +2,7 @@
 
 Used by the upsert of sources with an envelope. Such a value is taken from the newest version before
 that holds it, and the row says from which (`_kept_values`). So a version that arrives late in
-between
-can still give it, and the order of arrival does not matter. A delete leaves no values.
+between can still give it, and the order of arrival does not matter. A delete leaves no values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Finds comparisons of a time with the clock: which slices of time they pass when `as_of` moves.
 
 Used for each SELECT. A condition of WHERE is a window as well, outside which no row matters. A
-clause
-that uses the clock in another way is none of them.
+clause that uses the clock in another way is none of them.
 """
 
 from __future__ import annotations

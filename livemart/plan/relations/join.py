@@ -208,8 +208,7 @@ class Join(Relation):
         """Join the changed rows of one side with the rows of the other.
 
         If all wanted columns are on the other side, its present rows are enough: the earlier values
-        of
-        a row are among that side's own changes. A mixture of both sides also needs the other's
+        of a row are among that side's own changes. A mixture of both sides also needs the other's
         old images, for rows of both sides may have changed in one batch. A join key is never the
         time that a region widens: rows in a frame's reach have their own keys.
         """

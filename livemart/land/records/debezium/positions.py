@@ -5,8 +5,7 @@ before a change at the same position: the change was made after it.
 
 PostgreSQL writes a change into its log when it is made, and shows it when it is committed. So the
 log alone does not say whether a snapshot saw a change. A change that was made before the snapshot
-and
-committed after it is before the snapshot in the log.
+and committed after it is before the snapshot in the log.
 
 The commit that the connector sent before, in `source.sequence`, says it: changes are sent in the
 order of their commits. The rows of a snapshot with which a connector begins, and the first

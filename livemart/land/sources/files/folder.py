@@ -25,8 +25,7 @@ class FileIdentity:
     """A file when it was first seen: size, modification time, digest of its content.
 
     If a file has more than 64 MiB, 64 blocks from start to end and the time stand for the content.
-    `path` is
-    relative to the landing folder.
+    `path` is relative to the landing folder.
     """
 
     path: str

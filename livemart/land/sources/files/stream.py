@@ -276,8 +276,7 @@ def _has_refused_names(landing: Path, pattern: str) -> bool:
     """Return whether Hadoop would meet a name with a colon while it looks for a pattern's files.
 
     Its globs (3.5) then refuse all of the folder, even if they do not match the name. A listing of
-    the
-    folder does not, but finds the folders below it, too.
+    the folder does not, but finds the folders below it, too.
     """
     folder = folder_of(landing, pattern)
     depth = len(Path(pattern).parts) - len(folder.relative_to(landing).parts)

@@ -96,8 +96,7 @@ class NatsConnection:
                         error_cb=hear,
                         name="livemart",
                         # A range that was cut off is read again: it would be unknown which of the
-                        # messages that are not
-                        # acknowledged were lost on the way.
+                        # messages that are not acknowledged were lost on the way.
                         allow_reconnect=False,
                         max_reconnect_attempts=1,
                         reconnect_time_wait=0,
