@@ -1,6 +1,6 @@
 """`make bench-command`: how long one `refresh` takes as a command, as cron and Airflow call it.
 
-The reference mart over fifteen days of the demo's market. Each round is a process of its own: some
+The reference mart over fifteen days of the demo's market. Each round is a separate process: some
 find 100 new orders, the others nothing at all, and one times the parts of a start. The first ones
 after a change of Java or of the jars leave the class archive that those after it start from. The
 clock of all is that of events: with the wall's, each pane is work. JSON lines on standard output,
@@ -78,7 +78,7 @@ def run_command(folder: Path, command: str, project: Path = ROOT) -> float:
 
 
 def _time_parts(folder: Path) -> dict[str, float]:
-    """Return the seconds of each part of a start, from a process of its own."""
+    """Return the seconds of each part of a start, from a separate process."""
     command = [sys.executable, "-m", "bench.command_parts", str(ROOT), str(folder / "warehouse")]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     seconds: dict[str, float] = json.loads(done.stdout)

@@ -1,6 +1,6 @@
 """The peer: the mart's answers in DuckDB, kept up to date by hand with upserted panes.
 
-What a careful engineer would write for one machine: stored versions are looked up, panes move by
+A careful engineer would write this for one machine: stored versions are looked up, panes move by
 the difference, windows are added up from panes. Models and answers are those of the mart; only the
 hourly sketches are missing, as DuckDB cannot store one: its estimate reads the window's orders.
 """
@@ -80,7 +80,7 @@ class DuckDBPeer:
                 + _arrivals(as_of)
             )
         signed = "(select *, 1 as sign from orders)"
-        # In time order, so that what is recent lies together.
+        # In time order, so that recent rows are together.
         self._db.execute(
             f"create table order_panes as {_ORDER_PANES.format(orders=signed)} order by pane"
         )

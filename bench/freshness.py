@@ -1,6 +1,6 @@
 """How long it takes from a file in the landing folder to a client of the page, through `up`.
 
-The real command on the reference mart with fifteen days of orders behind it; then one order a file,
+The real command on the reference mart with fifteen days of orders behind it. Then one order a file,
 each in another restaurant: it is the only one in the newest point of its restaurant's trend.
 """
 

@@ -1,7 +1,7 @@
 """`make bench-histories`: what histories cost to keep whose orders may tie, beside a recompute.
 
 For each number of changes: the first build by dbt; then batches that change 1,000 accounts through
-the stream, in one warm process; then every model computed anew by Spark and written as Delta
+the stream, in one warm process. Then Spark computes every model again and writes it as Delta
 tables. Accounts have 20 changes each, no two at one time, so that all answers can be compared. JSON
 lines on standard output, progress on standard error; `refresh_*_s` as in `bench.refresh`.
 """

@@ -180,7 +180,7 @@ def _decimals(cents: Ints) -> pa.Array:
 
 
 def _zipf(count: int, exponent: float) -> Floats:
-    """Return cumulated shares; the last is 1, so that no draw lies above it."""
+    """Return cumulated shares; the last is 1, so that no draw is above it."""
     weights = 1.0 / np.arange(1, count + 1) ** exponent
     shares: Floats = np.cumsum(weights) / weights.sum()
     shares[-1] = 1.0

@@ -1,7 +1,7 @@
 """Orders over HTTP: how soon a request is acknowledged, and how many orders come in in a second.
 
-A server of its own with a project of `livemart init`, and senders that each send one request after
-the other. What is acknowledged is durable: the files are counted at the end.
+A separate server with a project of `livemart init`, and senders that each send one request after
+the other. Acknowledged records are durable: the files are counted at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOADS = ((8, 1), (32, 1), (4, 100))
 
 
 def measure_http(folder: Path) -> bool:
-    """Report latency and throughput under each load; return True if all that was told is stored."""
+    """Report latency and throughput of each load; return True if all acknowledged is stored."""
     project = folder / "shop"
     _command(["init", str(project)])
     token = _command(["token", "create", "--name", "bench", "--ingest", "orders"], project)
@@ -50,7 +50,7 @@ def measure_http(folder: Path) -> bool:
 
 
 class _Server:
-    """`livemart serve --http-ingest` on a port of its own choice."""
+    """`livemart serve --http-ingest` on a port that it chooses."""
 
     def __init__(self, project: Path) -> None:
         log = project / "serve.log"

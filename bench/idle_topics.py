@@ -1,7 +1,7 @@
 """How much longer a `refresh` with nothing to do takes if orders come by a topic of Kafka.
 
 Two warehouses of the reference mart, one fed by files and one by a topic of a broker that is
-started for it; then commands one after the other in turns, each a process of its own that finds
+started for it. Then commands one after the other in turns, each a separate process that finds
 nothing new. JSON lines on standard output, progress on standard error.
 """
 

@@ -2,11 +2,11 @@
 
 For each kind of record and source: one file of orders through the front door, a stream that runs
 until nothing waits, into an empty table. Beside it Spark reads the same file as a stream into
-Delta, without keys, dead letters or counts; `landing_<kind>_over_plain` is the ratio of the speeds,
-`landing_<kind>_rss_mb` what the driver's Python and JVM hold at most above what they held before.
-Of kind http are requests to a server, see `bench/http_ingest.py`. Kinds of brokers are the same
-orders in a topic or stream of `bench/order_logs.py`, beside Kafka's a plain stream of Spark's own
-source. JSON lines on standard output, progress on standard error.
+Delta, without keys, dead letters or counts. `landing_<kind>_over_plain` is the ratio of the speeds.
+`landing_<kind>_rss_mb` is how much more memory the driver's Python and JVM hold at most than
+before. The kind http sends requests to a server, see `bench/http_ingest.py`. Kinds of brokers are
+the same orders in a topic or stream of `bench/order_logs.py`, beside Kafka's a plain stream of
+Spark's own source. JSON lines on standard output, progress on standard error.
 """
 
 from __future__ import annotations

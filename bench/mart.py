@@ -52,7 +52,7 @@ Say = Callable[[str], None]
 
 
 class Batch(Protocol):
-    """What arrives until `now`."""
+    """The orders that arrive until `now`."""
 
     @property
     def now(self) -> datetime: ...
@@ -164,7 +164,7 @@ class Mart:
         return self.rounds
 
     def recompute(self, scratch: Path, compared: Collection[str] = ANSWERS) -> tuple[float, bool]:
-        """Compute every model anew from the landed tables; compare some with what is stored.
+        """Compute every model again from the landed tables; compare some with the stored ones.
 
         Returns:
             Seconds until every model was written as a Delta table below `scratch`, and whether
@@ -215,7 +215,7 @@ class Mart:
             for name, (columns, kept) in wanted.items()
         }
 
-    # Of no interest here: it all has its figure in the end.
+    # Single steps are of no interest here: all of it has its figure in the end.
     def step(self, text: str) -> None: ...
     def landing_began(self, batch_id: int, files: int) -> None: ...
     def landed(self, batch: LandedBatch) -> None: ...

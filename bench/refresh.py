@@ -1,11 +1,11 @@
 """`make bench-refresh`: what a batch costs at 1 M and at 10 M orders, beside other ways to do it.
 
 For each history: the first build by dbt; then batches of 1,000 orders through the stream, in one
-warm process; then every model computed anew by Spark and written as Delta tables; then the same
+warm process. Then Spark computes every model again and writes it as Delta tables. Then the same
 batches in DuckDB. JSON lines on standard output, progress on standard error.
 
 `refresh_*_s` is the time from a landed batch to its snapshot row without the project's data tests,
-which neither the recompute nor DuckDB runs; `checks_*_s` are the tests, `refresh_tested_*_s` is
+which neither the recompute nor DuckDB runs. `checks_*_s` are the tests, `refresh_tested_*_s` is
 both. `order_events` is filled like `orders`, a version per order.
 """
 
@@ -33,7 +33,7 @@ _TREND_COMPARED = timedelta(hours=48)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What was measured at one number of orders; the rounds are those after warming up."""
+    """The measurements at one number of orders; the rounds are those after warming up."""
 
     orders: int
     build_s: float
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(folder: Path, orders: int, size: int, warm_up: int, counted: int) -> Scale:
-    """Run everything over one history; all that it writes lies below `folder`."""
+    """Run everything over one history; all that it writes is below `folder`."""
     began = time.monotonic()
 
     def say(text: str) -> None:
@@ -152,7 +152,7 @@ def run_duckdb(
 
 
 def label_of(orders: int) -> str:
-    """Return a number of orders as it stands in the name of a figure: 10m, 250k, 7."""
+    """Return a number of orders as the name of a figure has it: 10m, 250k, 7."""
     for unit, letter in ((1_000_000, "m"), (1_000, "k")):
         if orders and orders % unit == 0:
             return f"{orders // unit}{letter}"

@@ -1,7 +1,7 @@
 """`make bench-serve`: what a reader of the page waits for.
 
-A server in a process of its own, on one core: dashboard reads at a steady rate while snapshots are
-published; then the time from a commit in the store to the last of many push clients. With
+A server in a separate process, on one core: dashboard reads at a steady rate while snapshots are
+published. Then the time from a commit in the store to the last of many push clients. With
 `--pipeline` (needs Java) also the time from a file in the landing folder to a push client of `up`.
 JSON lines on standard output, progress on standard error.
 
@@ -30,7 +30,7 @@ from bench.serving_store import restaurant_id
 ROOT = Path(__file__).resolve().parents[1]
 _CONNECTIONS = 64
 _KINDS = ("metrics", "top-dishes", "trend")
-# What a page asks for: the tiles and dishes with each button, the trend now and then.
+# A page's requests: the tiles and dishes with each button, the trend now and then.
 _WEIGHTS = (45, 45, 10)
 _WINDOWS = ("1h", "24h", "168h")
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with publishing(url, given.restaurants, count, given.every):
                 took = asyncio.run(read_steadily(address, given))
             say(f"{len(took)} reads")
-            # The whole of it, warming up and computing anew at each snapshot included.
+            # The whole of it, with warming up and with the answers computed again at each snapshot.
             report(
                 "read_server_cpu_ms",
                 used_s() / (given.rate * (given.seconds + given.warm_up)) * 1_000,

@@ -1,6 +1,6 @@
 """Runs the demo: 15 days of a market, its answers from a batch build, then live, then verified.
 
-Used as `python -m demo`. Everything is made anew below one folder; no other data is touched.
+Used as `python -m demo`. Everything is created below one folder; no other data is touched.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
     from livemart.serve.server import open_server
 
     configure_logs(settings.log_format, debug=settings.debug)
-    # Between history and the wall clock lie these panes; the live ones come in fast motion.
+    # These panes are between history and the wall clock; the live ones come in fast motion.
     start = _start_of_pane(began_at) - steps * _PANE
     history = market.history(settings.landing, start)
     click.echo(f"history: {history.records:,} records in {len(history.files)} files")

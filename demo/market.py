@@ -194,7 +194,7 @@ class Market:
             self._queue(done.updated_at, self._broken(order, order.ordered_at), "broken")
 
     def _corrected(self, order: Order, after: datetime) -> Order:
-        """Return a version that lies in another pane, and often in another restaurant."""
+        """Return a version in another pane, and often in another restaurant."""
         rng = self._rng
         shift = timedelta(minutes=rng.choice((-90, -35, -10, -5)), seconds=rng.randrange(60))
         restaurant = order.restaurant

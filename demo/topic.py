@@ -28,7 +28,7 @@ _ORDER_ID = re.compile(r'"order_id": *"([^"]*)"')
 
 
 class OrderTopic:
-    """A topic that is made anew.
+    """A topic that is created here; it must not exist yet.
 
     Args:
         servers: of the cluster, `host:port`.
@@ -84,7 +84,7 @@ def order_topic(broker: str | None, folder: Path, name: str) -> Iterator[OrderTo
     """Yield a topic for the orders: of a named broker, or of one that is started for it.
 
     Args:
-        broker: `host:port`; None for one of its own.
+        broker: `host:port`; None for one that is started.
         folder: where its own keeps everything.
         name: of the topic.
 

@@ -21,7 +21,7 @@ CONFLICTS = (
 )
 # A table that is being replaced may be missed for a moment; one that is gone stays so.
 _PASSING = ("CommitFailedError", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
-# What the system says of a disk that is far away, and Spark's JVM after it.
+# Messages of the system about a disk that is far away, and of Spark's JVM after it.
 _AWAY = (
     *(errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT),
     *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH),

@@ -25,10 +25,10 @@ def epoch_micros(moment: datetime) -> int:
 
 
 def epoch_moment(micros: int) -> datetime:
-    """Return the moment that lies so many microseconds after 1970, UTC.
+    """Return the moment so many microseconds after 1970, UTC.
 
     Raises:
-        OverflowError: it lies outside of the years 1 to 9999.
+        OverflowError: it is outside of the years 1 to 9999.
 
     >>> epoch_moment(1_000_000).isoformat()
     '1970-01-01T00:00:01+00:00'

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-# Of the system, as Spark's JVM and the table library pass it on; of SQLite; of a quota.
+# Words of the system, as Spark's JVM and the table library pass them on; of SQLite; of a quota.
 FULL_DISK_WORDS = ("No space left on device", "database or disk is full", "Disk quota exceeded")
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from livemart.errors import ConfigError
 
-# What each extra of pyproject.toml brings, as modules.
+# The modules that each extra of pyproject.toml brings.
 EXTRAS = {
     "serve": (
         "sqlalchemy",

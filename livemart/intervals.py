@@ -18,7 +18,7 @@ _SPELLINGS = {
 }
 _UNITS = {word: unit for unit, words in _SPELLINGS.items() for word in words}
 _PART = re.compile(r"(\d+)\s*([a-z]+)")
-# ISO 8601: a T stands before the hours, minutes and seconds.
+# ISO 8601: a T is written before the hours, minutes and seconds.
 _ISO = re.compile(r"p(?=.)(?:\d+w)?(?:\d+d)?(?:t(?=.)(?:\d+h)?(?:\d+m)?(?:\d+s)?)?")
 _ACCEPTED = "such as 5m, 5 min, 90 seconds, 1h 30m, 2 days or PT5M"
 

@@ -13,7 +13,7 @@ MOST_REGION_KEYS = 1_000_000
 MOST_INTERVALS_OF_A_KEY = 8
 # So many rows of an input cost Spark less than it costs to leave some of them out.
 FEW_INPUT_ROWS = 2_000
-# A view of so many rows, made once, costs less than one of its own for every batch.
+# A view of so many rows, made once, costs less than a new one for every batch.
 FEW_LOOKUP_ROWS = 5_000
 # Guards the driver's memory: a larger table is read by Spark, and not compared in Arrow.
 ROWS_IN_MEMORY = 400_000
@@ -27,8 +27,8 @@ FRESH = 3_600_000_000
 
 # More rows than this are worth generated code; a statement over fewer takes half the time without.
 FEW_STATEMENT_ROWS = 100_000
-# Rows times the places of a statement that read them: each join handles the rows once more, and
-# above this that takes longer without generated code than the code takes to be made.
+# Rows times the places of a statement that read them: each join handles the rows once more. Above
+# this limit that takes longer without generated code than the code takes to be made.
 FEW_HANDLED_ROWS = 200_000
 # A table of at most so many rows is handed to a test as Arrow rows: Spark's own first read of a
 # fresh commit takes 0.7 s.

@@ -1,4 +1,4 @@
-"""Reports livemart's own mistakes, told from what nobody here can help.
+"""Reports livemart's own mistakes, apart from faults that it cannot help.
 
 Used where a slower way is left after an unexpected error: a refresh recomputes the model, a check
 runs the test in full. The report is an event of the log with the traceback. With
@@ -46,7 +46,7 @@ def ends_everything(error: BaseException) -> bool:
 
 
 class OwnFaults:
-    """What was reported in this process."""
+    """The mistakes that were reported in this process."""
 
     def __init__(self) -> None:
         self._reported: set[tuple[str, ...]] = set()

@@ -116,7 +116,7 @@ _STORE = re.compile(r"sqlite:///.+|postgresql(\+psycopg)?://.+")
 _SQLITE = "sqlite:///"
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
 
-# What is decoded however it is spelled, what may not stand in a host, and what is no text.
+# Escapes that are decoded in any spelling, characters that no host may hold, and those of no text.
 _UNREAD_IN_URLS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\\x00-\x1f\x7f\ud800-\udfff]")
 
 Interval = Annotated[timedelta, BeforeValidator(_read_interval)]

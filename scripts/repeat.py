@@ -1,9 +1,9 @@
 """Runs suites of tests again and again, and says which tests do not always give the same answer.
 
-Used by `make test-repeat`. Of five runs the second is beside a process that burns every core, the
-third takes the tests in reversed order, the others are ordinary ones. Each run is
-one line of `artifacts/repeat/COMMIT.jsonl`: what is there is not run again, so it goes on where it
-was cut off. It belongs to one commit: nothing may be uncommitted.
+Used by `make test-repeat`. The second of five runs is beside a process that burns every core, the
+third takes the tests in reversed order, the others are ordinary ones. Each run is one line of
+`artifacts/repeat/COMMIT.jsonl`. A run with a line is not repeated, so it goes on where it was cut
+off. It belongs to one commit: nothing may be uncommitted.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _run(suite: str, number: int) -> Run:
 
 
 def _make(target: str, environ: dict[str, str]) -> int:
-    """Run a target, and leave nothing of it running if this process is told to end."""
+    """Run a target, and leave nothing of it running if this process is asked to end."""
     process = subprocess.Popen(["make", target], cwd=ROOT, env=environ, start_new_session=True)
     try:
         return process.wait()

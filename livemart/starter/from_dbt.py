@@ -41,7 +41,7 @@ _NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class ProfileAdvice:
-    """What to do about the profile.
+    """The next step for the profile.
 
     `target`: the target to name to every command, None if it is the profile's own. `written`: the
     file was made. `paste`: the lines to put into `file`, None if nothing lacks. `unwritable`: why
@@ -108,7 +108,7 @@ def ensure_profile(
 ) -> ProfileAdvice:
     """Find a target with method session, or write or word one.
 
-    No profile that is there is ever changed. If it lies outside the project (`~/.dbt`), the file
+    No existing profile is ever changed. If it is outside the project (`~/.dbt`), the file
     `profiles/profiles.yml` is made, which livemart reads before it and plain dbt does not.
     """
     to_write = project_dir / "profiles" / "profiles.yml"
@@ -119,7 +119,7 @@ def ensure_profile(
         if error.code != "PROFILES_NOT_FOUND" or profiles_dir is not None:
             raise
         return _write_profile(to_write, profile, "analytics")
-    # What dbt takes it for, environment and all.
+    # The profile as dbt reads it, environment and all.
     with suppress(ConfigError):
         Dbt(project_dir, profiles_dir, target=target, vars=variables).check_profile()
         return ProfileAdvice(file, target)

@@ -1,4 +1,4 @@
-"""Stands in for dbt's own functions while sqlfluff lints, so that linting needs no database."""
+"""Replaces dbt's own functions while sqlfluff lints, so that linting needs no database."""
 
 from __future__ import annotations
 
