@@ -181,9 +181,7 @@ class Settings(BaseModel):
     landing: Path = Path("landing")
     jars: Path | None = None
     target: str | None = None
-    vars: Annotated[dict[str, Any], BeforeValidator(_read_mapping)] = Field(
-        default_factory=dict
-    )
+    vars: Annotated[dict[str, Any], BeforeValidator(_read_mapping)] = Field(default_factory=dict)
     select: Words = ()
     exclude: Words = ()
     selector: Annotated[str, Field(min_length=1)] | None = None
