@@ -130,12 +130,13 @@ def create_app(
     checks = [Depends(require_caller), Depends(refuse_unread)]
     for router in (
         restaurants_router,
-        models_router,
         restaurant_stream_router,
         model_stream_router,
         letters_router,
     ):
         app.include_router(router, dependencies=checks)
+    # It knows the columns that may be asked for.
+    app.include_router(models_router, dependencies=[Depends(require_caller)])
     app.include_router(health_router, dependencies=[Depends(refuse_unread)])
     if intake is not None:
         app.include_router(ingest_router, dependencies=checks)

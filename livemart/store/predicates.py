@@ -7,18 +7,42 @@ predicates name: without them it fails, so it never shows more than it should.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from livemart.store.column_types import in_order
 from livemart.store.schema import CHANGES
 from livemart.store.served import ServedModel
 from livemart.store.value_forms import parse_served_value
 
 # A time or date column, and a moment.
 Bound = tuple[str, datetime]
+Operator = Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "is"]
+_COMPARE = {
+    "eq": operator.eq,
+    "neq": operator.ne,
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCondition:
+    """What the value of a column must fulfil; NULL fulfils `is` alone.
+
+    `value`: of the column's kind; of `in` a tuple of them; of `is` whether it must be NULL.
+    """
+
+    column: str
+    operator: Operator
+    value: Any
 
 
 def row_predicates(
@@ -29,6 +53,8 @@ def row_predicates(
     equals: Mapping[str, Any] | None = None,
     since: str | None = None,
     until: str | None = None,
+    conditions: Sequence[ColumnCondition] = (),
+    dialect: str = "",
 ) -> list[sa.ColumnElement[bool]]:
     """Return what all rows of an answer fulfil, on the parameters that `row_values` gives.
 
@@ -39,6 +65,8 @@ def row_predicates(
         equals: columns and the values they must have; None is NULL.
         since: the column with a first moment.
         until: the column with a moment that is not included.
+        conditions: further ones, that all hold.
+        dialect: the database of the table; needed with conditions.
     """
     predicates: list[sa.ColumnElement[bool]] = []
     if not is_for_all:
@@ -54,6 +82,8 @@ def row_predicates(
     if until is not None:
         column = table.c[until]
         predicates.append(column < sa.bindparam("until", type_=column.type))
+    for number, condition in enumerate(conditions):
+        predicates.append(_predicate(table.c[condition.column], condition, number, dialect))
     return predicates
 
 
@@ -65,11 +95,15 @@ def row_values(
     equals: Mapping[str, Any] | None = None,
     since: Bound | None = None,
     until: Bound | None = None,
+    conditions: Sequence[ColumnCondition] = (),
 ) -> dict[str, Any]:
     """Return the values of the parameters of `row_predicates`."""
     values: dict[str, Any] = {
         f"equals_{number}": value for number, value in enumerate((equals or {}).values())
     }
+    for number, condition in enumerate(conditions):
+        if condition.operator != "is":
+            values[f"condition_{number}"] = condition.value
     if tenants is not None:
         kind = served.kinds.get(served.tenant_column or "", "")
         values["tenants"] = tenant_ids(kind, tenants)
@@ -111,6 +145,21 @@ def tenant_ids(kind: str, tenants: frozenset[str]) -> list[Any]:
         if str(tenant_id) == tenant:
             ids.append(tenant_id)
     return ids
+
+
+def _predicate(
+    column: sa.ColumnElement[Any], condition: ColumnCondition, number: int, dialect: str
+) -> sa.ColumnElement[bool]:
+    if condition.operator == "is":
+        return column.is_(None) if condition.value else column.is_not(None)
+    is_list = condition.operator == "in"
+    value = sa.bindparam(f"condition_{number}", type_=column.type, expanding=is_list)
+    # Values are compared as they are sorted.
+    shown = in_order(column, dialect)
+    if is_list:
+        return shown.in_(value)
+    compared: sa.ColumnElement[bool] = _COMPARE[condition.operator](shown, value)
+    return compared
 
 
 def _bound_value(table: sa.Table, bound: Bound) -> object:

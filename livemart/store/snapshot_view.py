@@ -5,7 +5,7 @@ Used by the server for every answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
@@ -19,6 +19,7 @@ from livemart.store.packed import Packed, pack, unpack
 from livemart.store.positions import mark_of
 from livemart.store.predicates import (
     Bound,
+    ColumnCondition,
     change_predicates,
     change_values,
     row_predicates,
@@ -105,8 +106,9 @@ class SnapshotView:
         until: Bound | None = None,
         order_by: Sequence[str] = (),
         limit: int | None = None,
-        descending: bool = False,
+        descending: bool | Collection[str] = False,
         columns: Sequence[str] | None = None,
+        conditions: Sequence[ColumnCondition] = (),
     ) -> list[dict[str, Any]]:
         """Return rows of a model.
 
@@ -118,8 +120,10 @@ class SnapshotView:
             until: a time or date column, and the moment up to which, not included.
             order_by: columns; the row key comes after them, so that the order is always the same.
             limit: of rows.
-            descending: the order of `order_by` and of the key after it.
+            descending: the order of `order_by` and of the key after it; or the columns alone that
+                go down. NULL comes before all values, or behind them in a column that goes down.
             columns: which ones to read; all if None.
+            conditions: what the rows fulfil besides.
 
         Returns:
             Rows with the model's columns: Decimal, datetime (UTC), date, int, float, str, bool,
@@ -144,19 +148,30 @@ class SnapshotView:
                 equals=equals,
                 since=since and since[0],
                 until=until and until[0],
+                conditions=conditions,
+                dialect=self._dialect,
             )
         )
         last = served.row_key or (bag_column(served, ROW_HASH),)
         for name in [*order_by, *(name for name in last if name not in order_by)]:
             column = table.c[name]
+            is_down = descending if isinstance(descending, bool) else name in descending
             ordered = in_order(column, self._dialect)
-            ordered = ordered.desc() if descending else ordered.asc()
+            ordered = ordered.desc() if is_down else ordered.asc()
             if column.nullable:
-                ordered = ordered.nulls_last() if descending else ordered.nulls_first()
+                ordered = ordered.nulls_last() if is_down else ordered.nulls_first()
             query = query.order_by(ordered)
         if limit is not None:
             query = query.limit(limit)
-        values = row_values(table, served, tenants, equals=equals, since=since, until=until)
+        values = row_values(
+            table,
+            served,
+            tenants,
+            equals=equals,
+            since=since,
+            until=until,
+            conditions=conditions,
+        )
         rows = self._connection.execute(query, values).all()
         if served.row_key:
             return [dict(zip(names, row, strict=True)) for row in rows]

@@ -6,23 +6,25 @@ Used by clients that know their models. A caller reads only the rows of their te
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import pyarrow as pa
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from livemart.serve.auth.callers import Caller, CallerOf
 from livemart.serve.http.forms import ARROW, CSV, JSON, answer, choose_form, etag_of, is_known
+from livemart.serve.http.known_parameters import parameters_of, refuse_others, refuse_unread
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.snapshot_json import age_of, json_text, snapshot_head, to_json, to_text
 from livemart.serve.models import schemas
+from livemart.serve.models.row_questions import RowQuestion, read_row_question
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
@@ -49,6 +51,20 @@ _FORMS = {
     ARROW: {"schema": {"type": "string", "format": "binary"}},
 }
 
+_CONDITIONS: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": "conditions",
+            "in": "query",
+            "description": "`column=operator.value` for any column: eq, neq, gt, gte, lt, lte, "
+            "in.(a,b), is.null, is.not_null. A column may come several times.",
+            "style": "form",
+            "explode": True,
+            "schema": {"type": "object", "additionalProperties": {"type": "string"}},
+        }
+    ]
+}
+
 models_router = APIRouter(prefix="/v1/models", tags=["models"])
 
 
@@ -61,7 +77,9 @@ class Filters:
     until: Bound | None
 
 
-@models_router.get("", responses=answer_shapes(schemas.Models))
+@models_router.get(
+    "", responses=answer_shapes(schemas.Models), dependencies=[Depends(refuse_unread)]
+)
 async def models(request: Request, caller: CallerOf) -> Response:
     """List the served models that you may read, with columns and key."""
     choose_form(request, [JSON])
@@ -81,7 +99,9 @@ async def models(request: Request, caller: CallerOf) -> Response:
     return answer(request, body, etag_of(served.published, "models", caller.is_admin))
 
 
-@models_router.get("/{name}", responses=answer_shapes(schemas.Rows, _FORMS))
+@models_router.get(
+    "/{name}", responses=answer_shapes(schemas.Rows, _FORMS), openapi_extra=_CONDITIONS
+)
 async def rows(
     request: Request,
     caller: CallerOf,
@@ -101,23 +121,36 @@ async def rows(
             description="What `from` and `to` are about, if not the model's own time.",
         ),
     ] = None,
+    select: Annotated[
+        str | None, Query(description="Columns, with commas between; all if left out.")
+    ] = None,
+    order: Annotated[
+        str | None,
+        Query(description="Columns with `.asc` or `.desc`, commas between; then by the key."),
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=_MOST_ROWS, description="Most rows to return.")] = 1_000,
 ) -> Response:
-    """Rows of a served model, in the order of its key."""
+    """Rows of a served model, in the order of its key unless another is asked for."""
     form = choose_form(request, [JSON, CSV, ARROW])
     model, published = await find_model(request, caller, name)
-    filters = _read_filters(model, key or (), from_, to, time_column)
+
+    def ask(model: ServedModel) -> tuple[RowQuestion, Filters]:
+        row_question = _read_row_question(request, model, select, order)
+        return row_question, _read_filters(model, key or (), from_, to, time_column)
+
+    row_question, filters = ask(model)
     scope = "all" if caller.tenants is None else sorted(caller.tenants)
     span = (from_, to, time_column)
-    parts = ("rows", name, form, scope, sorted(filters.equals.items()), *span, limit)
+    parts = ("rows", name, form, scope, sorted(filters.equals.items()), *span, limit, row_question)
     if is_known(request, etag := etag_of(published, *parts)):
         return answer(request, b"", etag)
 
     def read(view: SnapshotView) -> tuple[bytes, bool]:
-        # The store may have moved on to a snapshot without this model.
+        # The store may have moved on to a snapshot without this model, or with other columns.
         served = view.models().get(name)
         if served is None:
             raise unknown_model()
+        row_question, filters = ask(served)
         rows = view.rows(
             name,
             tenants=caller.tenants,
@@ -125,7 +158,12 @@ async def rows(
             since=filters.since,
             until=filters.until,
             limit=limit + 1,
+            columns=row_question.columns,
+            conditions=row_question.conditions,
+            order_by=row_question.order_by,
+            descending=row_question.descending,
         )
+        served = replace(served, columns=row_question.columns_of(served))
         is_truncated = len(rows) > limit
         return _write(form, served, rows[:limit], view.published, is_truncated), is_truncated
 
@@ -166,6 +204,17 @@ async def find_model(request: Request, caller: Caller, name: str) -> tuple[Serve
     if model is None or not may_read(caller, model):
         raise unknown_model()
     return model, served.published
+
+
+def _read_row_question(
+    request: Request, model: ServedModel, select: str | None, order: str | None
+) -> RowQuestion:
+    """Read what no parameter of its own is for: conditions on columns, each under its name."""
+    named = parameters_of(request.scope["route"])
+    refuse_others(request, {**dict.fromkeys(model.kinds, True), **named})
+    asked = request.query_params.multi_items()
+    conditions = [(column, text) for column, text in asked if column not in named]
+    return read_row_question(model, conditions, select, order)
 
 
 def _read_filters(

@@ -34,6 +34,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (f"{ROWS}?limit=5&l%69mit=5", (400, "PARAMETER_REPEATED")),
         # A list, which may come several times.
         (f"{ROWS}?key=restaurant_id:r1&key=arrival_id:a", (200, None)),
+        # Each condition on a column is one of many, but a column of another model is none.
+        (f"{ROWS}?lateness_seconds=gte.0&lateness_seconds=lt.60", (200, None)),
+        (f"{ROWS}?dish_rank=eq.1", (400, "PARAMETER_UNKNOWN")),
         (f"{ROWS}?from=2026-03-02T12:00:00Z&until=x", (400, "PARAMETER_UNKNOWN")),
         (f"{ROWS}/stream?since=0", (400, "PARAMETER_UNKNOWN")),
         ("/v1/models?x", (400, "PARAMETER_UNKNOWN")),
@@ -60,7 +63,11 @@ def test_a_refusal_names_the_parameter_those_known_and_the_nearest(shop: Site) -
     detail = shop.client.get(f"{ROWS}?limits=5").json()["detail"]
 
     assert detail == (
-        "limits: no such parameter, did you mean limit?; known: key, from, to, time_column, limit"
+        "limits: no such parameter, did you mean limit?; known: "
+        "arrival_id, order_id, restaurant_id, order_status, batch_id, lateness_seconds, "
+        "transit_seconds, is_deletion, is_late, ordered_at, updated_at, landed_at, "
+        "pane_started_at, changed_pane_started_at, "
+        "key, from, to, time_column, select, order, limit"
     )
     assert shop.client.get("/v1/models?x=1").json()["detail"] == (
         "x: no such parameter; known: none"

@@ -7,6 +7,8 @@ import io
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +18,8 @@ from livemart.serve.http.forms import ARROW, CSV, JSON
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.models.pull import Filters, _read_filters, _write, json_row, may_read
 from livemart.store.served import Published, ServedModel
-from tests.store.stores import NOON
+from tests.serve.apps import site
+from tests.store.stores import NOON, fill_store, reference_tables
 
 MODEL = ServedModel(
     "totals",
@@ -116,3 +119,38 @@ def test_a_model_without_tenants_is_for_admins() -> None:
 
     assert may_read(Caller(None), common) and may_read(Caller(frozenset({"r1"})), MODEL)
     assert not may_read(Caller(frozenset({"r1"})), common)
+
+
+def test_rows_are_asked_for_by_any_column_and_shown_in_any_order(tmp_path: Path) -> None:
+    with site(tmp_path) as one:
+        fill_store(one.url, reference_tables())
+        one.until(lambda: one.shows(1))
+        path, own = "/v1/models/restaurant_top_dishes", one.bearer("r1")
+
+        def ask(query: str, headers: dict[str, str] | None = None) -> Any:
+            return one.client.get(f"{path}?{query}", headers=own | (headers or {}))
+
+        every = ask("").json()["rows"]
+        query = "window_hours=in.(24,168)&dish_rank=gte.2&order=sales_amount.desc&select="
+        some = ask(f"{query}dish_id,sales_amount")
+        as_csv = ask(f"{query}dish_id&limit=1", {"Accept": CSV})
+        as_arrow = ask(f"{query}dish_id", {"Accept": ARROW})
+        of_others = ask("restaurant_id=neq.r1").json()["rows"]
+        tags = {ask(f"{query}{column}").headers["etag"] for column in ("dish_id", "dish_rank")}
+
+    expected = sorted(
+        (row for row in every if row["window_hours"] in (24, 168) and row["dish_rank"] >= 2),
+        key=lambda row: Decimal(row["sales_amount"]),
+        reverse=True,
+    )
+    assert len(expected) == 4 and {row["restaurant_id"] for row in every} == {"r1"}
+    assert some.json()["rows"] == [
+        {name: row[name] for name in ("dish_id", "sales_amount")} for row in expected
+    ]
+    assert as_csv.text == f"dish_id\r\n{expected[0]['dish_id']}\r\n"
+    assert as_csv.headers["livemart-truncated"] == "true"
+    shown = pa.ipc.open_stream(as_arrow.content).read_all().to_pylist()
+    assert shown == [{"dish_id": row["dish_id"]} for row in expected]
+    # No condition reaches the rows of others.
+    assert of_others == []
+    assert len(tags) == 2

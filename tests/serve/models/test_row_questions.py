@@ -1,0 +1,134 @@
+"""A query names any column of the model: in a condition, in what is shown, in the order."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from livemart.serve.http.problems import ProblemError
+from livemart.serve.models.row_questions import read_row_question
+from livemart.store.predicates import ColumnCondition
+from livemart.store.served import ServedModel
+
+MODEL = ServedModel(
+    "totals",
+    (
+        ("shop", "string"),
+        ("day", "date"),
+        ("n", "bigint"),
+        ("amount", "decimal(10,2)"),
+        ("at", "timestamp"),
+        ("tags", "json"),
+        ("a,b", "int"),
+        ("odd.desc", "int"),
+    ),
+    ("shop", "day"),
+    "shop",
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "operator", "value"),
+    [
+        ("n", "eq.5", "eq", 5),
+        ("n", "neq.-5", "neq", -5),
+        ("amount", "gt.5.50", "gt", Decimal("5.50")),
+        ("day", "gte.2026-03-01", "gte", date(2026, 3, 1)),
+        ("at", "lt.2026-03-01T12:00:00Z", "lt", datetime(2026, 3, 1, 12, tzinfo=UTC)),
+        ("n", "lte.5", "lte", 5),
+        ("n", "in.(5,6)", "in", (5, 6)),
+        ("n", "in.()", "in", ()),
+        ("shop", "in.(a,,c d)", "in", ("a", "", "c d")),
+        ("shop", r'in.("a,b","say \"x\"","back\\slash","(c)",d)', "in",
+         ("a,b", 'say "x"', "back\\slash", "(c)", "d")),
+        # Text is text, whatever it looks like.
+        ("shop", "eq.null", "eq", "null"),
+        ("shop", "eq.", "eq", ""),
+        ("shop", 'eq."quoted"', "eq", '"quoted"'),
+        ("tags", "is.null", "is", True),
+        ("n", "is.not_null", "is", False),
+    ],
+)  # fmt: skip
+def test_a_condition_is_an_operator_and_a_value_of_the_column(
+    column: str, text: str, operator: str, value: object
+) -> None:
+    (found,) = read_row_question(MODEL, [(column, text)]).conditions
+
+    assert (found.column, found.operator, found.value) == (column, operator, value)
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "found"),
+    [
+        ("n", "5", "n: write one of eq.5"),
+        ("n", "", "n: write one of eq.5"),
+        ("n", "like.5", "n: write one of eq.5"),
+        ("n", "is.5", "n: write one of eq.5"),
+        ("n", "eq.x", "n: 'x' is not a value of type bigint"),
+        ("n", "in.5", "n: write a list as in.(5,6); found in.5"),
+        ("n", "in.(5,x)", "n: 'x' is not a value of type bigint"),
+        ("shop", 'in.("a"b)', "shop: put an item with one of"),
+        ("shop", "in.(a(b))", "shop: put an item with one of"),
+        ("tags", "eq.[]", "tags: '[]' is not a value of type json"),
+    ],
+)
+def test_what_is_no_condition_is_refused_by_its_column(column: str, text: str, found: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        read_row_question(MODEL, [(column, text)])
+
+    assert caught.value.code == "PARAMETER_WRONG"
+    assert caught.value.detail.startswith(found)
+
+
+def test_conditions_and_values_have_an_end() -> None:
+    many = [("n", "gt.5")] * 50
+    values = ",".join(["5"] * 1_000)
+
+    assert len(read_row_question(MODEL, many).conditions) == 50
+    assert read_row_question(MODEL, [("n", f"in.({values})")]).conditions == (
+        ColumnCondition("n", "in", (5,) * 1_000),
+    )
+    for conditions in ([*many, ("n", "gt.5")], [("n", f"in.({values},5)")]):
+        with pytest.raises(ProblemError):
+            read_row_question(MODEL, conditions)
+
+
+def test_rows_show_the_columns_that_are_named_in_their_order() -> None:
+    some = read_row_question(MODEL, [], select='n,"a,b",shop')
+
+    assert some.columns_of(MODEL) == (("n", "bigint"), ("a,b", "int"), ("shop", "string"))
+    assert read_row_question(MODEL, []).columns_of(MODEL) == MODEL.columns
+
+
+def test_the_order_names_columns_and_their_directions() -> None:
+    found = read_row_question(MODEL, [], order="n.desc,shop,day.asc,odd.desc")
+
+    assert found.order_by == ("n", "shop", "day", "odd.desc")
+    # A name that ends like a direction is a name.
+    assert found.descending == ("n",)
+    assert read_row_question(MODEL, [], order="odd.desc.desc").descending == ("odd.desc",)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "text", "found"),
+    [
+        (
+            "select",
+            "amounts",
+            "select: no column amounts, did you mean amount?; columns: shop, day",
+        ),
+        ("select", "", "select: no column "),
+        ("select", "n,n", "select: name n once"),
+        ("order", "n,n.desc", "order: name n once"),
+        ("order", "n.down", "order: no column n.down"),
+        ("order", "tags", "order: a column of type json has no order"),
+    ],
+)
+def test_a_column_that_is_not_there_is_refused(parameter: str, text: str, found: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        read_row_question(MODEL, [], **{parameter: text})
+
+    assert caught.value.code == "PARAMETER_WRONG"
+    assert caught.value.detail.startswith(found)
