@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 from structlog.testing import capture_logs
 from tenacity.wait import wait_fixed
 
@@ -243,6 +244,59 @@ def test_a_database_that_is_down_delays_publication_and_stops_nothing(
     store.close()
     assert newest is not None and newest.snapshot_id == 1
     assert is_published and after is not None and after.snapshot_id == 3
+    assert events == ["snapshot_served", "store_unreachable", "store_back"]
+
+
+def test_a_disk_that_is_full_delays_the_same_snapshot_and_readers_keep_the_one_before(
+    tmp_path: Path,
+) -> None:
+    """SQLite says SQLITE_FULL of a file that may have no more pages, as of a disk without room."""
+    url = f"sqlite:///{tmp_path / 'serving.db'}"
+    store, reader = Store.open(url), StoreReader.open(url)
+    pages, published = [1 << 30], list[int]()
+    event.listen(
+        store.engine,
+        "checkout",
+        lambda driver, *_: driver.execute(f"pragma max_page_count={pages[0]}").fetchall(),
+    )
+    full = Event()
+
+    def rows(version: int) -> pa.Table:
+        return pa.table({"number": range(20_000 if version == 2 else 1)})
+
+    def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
+        published.append(snapshot.snapshot_id)
+        try:
+            return publish(
+                store,
+                snapshot,
+                [SPEC],
+                lambda _, old, new: net_change(None if old is None else rows(old), rows(new)),
+            )
+        except PublishError as error:
+            assert "full" in str(error)
+            full.set()
+            raise
+
+    thread = PublisherThread(bring, lambda *_: True, wait=wait_fixed(0.2))
+    with capture_logs() as logs:
+        thread.start(make_snapshot(1, ["numbers"]))
+        wait_until(lambda: "snapshot_served" in [each["event"] for each in logs])
+        # No room for a page more than there is.
+        pages[0] = 1
+        thread.offer(make_snapshot(2, ["numbers"]))
+        assert full.wait(PATIENCE_S)
+        meanwhile = reader.newest()
+        pages[0] = 1 << 30
+        is_published = thread.close(timedelta(seconds=PATIENCE_S))
+
+    after = reader.newest()
+    reader.close()
+    store.close()
+    assert meanwhile is not None and meanwhile.snapshot_id == 1
+    assert is_published and after is not None and after.snapshot_id == 2
+    assert published[0] == 1 and set(published[1:]) == {2} and len(published) > 2
+    events = [each["event"] for each in logs if each["log_level"] != "debug"]
     assert events == ["snapshot_served", "store_unreachable", "store_back"]
 
 

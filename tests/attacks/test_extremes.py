@@ -1,0 +1,121 @@
+"""More than anybody plans for: streams, tenants, rows. What happens is said in operations.md."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import httpx2
+import pyarrow as pa
+import pytest
+
+from livemart.serve.auth.tokens import TokenStore
+from tests.attacks.test_silence import filled
+from tests.serve.processes import serving
+from tests.store.stores import KEYS, fill_store, reference_tables
+from tests.waits import PATIENCE_S
+
+STREAM = b"GET /v1/restaurants/r1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def most_memory_mb(process_id: int) -> int:
+    """Return the most memory that a process held so far."""
+    (line,) = [
+        line
+        for line in Path(f"/proc/{process_id}/status").read_text().splitlines()
+        if line.startswith("VmHWM:")
+    ]
+    return int(line.split()[1]) // 1024
+
+
+@pytest.mark.extended
+def test_of_10_000_streams_those_with_room_are_open_and_the_others_refused(tmp_path: Path) -> None:
+    """Each has a descriptor: there are as many as the system and its limit of 6,000 allow."""
+    folder = filled(tmp_path)
+    url = f"sqlite:///{folder}/_livemart/serving.db"
+    begins: dict[bytes, int] = {}
+    with serving(folder) as (_, port, log), ExitStack() as stack:
+        clients = []
+        for number in range(10_000):
+            one = stack.enter_context(socket.socket())
+            # One address has a share of its own only.
+            one.bind((f"127.0.1.{1 + number % 50}", 0))
+            one.settimeout(PATIENCE_S)
+            one.connect(("127.0.0.1", port))
+            one.sendall(STREAM)
+            begin = one.recv(12)
+            begins[begin] = begins.get(begin, 0) + 1
+            if begin == b"HTTP/1.1 200":
+                clients.append(one)
+        health = httpx2.get(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE_S).status_code
+        fill_store(url, reference_tables([]), snapshot_id=2)
+        for one in (clients[0], clients[-1]):
+            told = b""
+            while b"-2\n" not in told:
+                told += one.recv(65_536)
+
+    # No others than these two, however few descriptors there are.
+    assert begins[b"HTTP/1.1 200"] + begins[b"HTTP/1.1 503"] == 10_000
+    assert 400 <= begins[b"HTTP/1.1 200"] <= 5_000
+    assert health == 200
+    assert len(log) < 20 and not [line for line in log if "Traceback" in line]
+
+
+@pytest.mark.extended
+def test_100_000_tenants_are_published_and_each_reads_the_own_rows(tmp_path: Path) -> None:
+    ids = [f"r{number}" for number in range(100_000)]
+    tables = {
+        **reference_tables([]),
+        "sales": pa.table({"restaurant_id": ids, "amount": range(100_000)}),
+    }
+    folder = tmp_path / "warehouse"
+    url = f"sqlite:///{folder}/_livemart/serving.db"
+    fill_store(url, tables, {**KEYS, "sales": ("restaurant_id",)})
+    with closing(TokenStore(url)) as tokens:
+        token, _ = tokens.create("one", tenants=["r77777"])
+        many, _ = tokens.create("many", tenants=ids[:1_000])
+    with serving(folder) as (process, port, _):
+        before = most_memory_mb(process.pid)
+        base, found = f"http://127.0.0.1:{port}", []
+        for text in (token, many):
+            headers = {"Authorization": f"Bearer {text}"}
+            path = f"{base}/v1/models/sales?limit=10000"
+            found.append(httpx2.get(path, headers=headers, timeout=PATIENCE_S).json()["rows"])
+        grown = most_memory_mb(process.pid) - before
+
+    assert found[0] == [{"restaurant_id": "r77777", "amount": 77_777}]
+    assert sorted(row["amount"] for row in found[1]) == list(range(1_000))
+    assert grown < 100
+
+
+@pytest.mark.extended
+def test_a_store_of_any_size_costs_the_server_what_an_answer_does(tmp_path: Path) -> None:
+    """Rows are read by pages; a model that is too large to be sent whole is refused, not read."""
+    count = 400_000
+    wide = pa.table({"n": range(count), "text": [f"{n:0400}" for n in range(count)]})
+    folder = tmp_path / "warehouse"
+    fill_store(f"sqlite:///{folder}/_livemart/serving.db", {"wide": wide}, {"wide": ("n",)})
+    size = (folder / "_livemart" / "serving.db").stat().st_size >> 20
+    del wide
+    with serving(folder) as (process, port, _):
+        path = f"http://127.0.0.1:{port}/v1/models/wide"
+        before = most_memory_mb(process.pid)
+        statuses = []
+        for query, form in (
+            ("?limit=10000", "application/json"),
+            ("?limit=10000", "text/csv"),
+            ("?limit=10000", "application/vnd.apache.arrow.stream"),
+            ("?key=n:399999", "application/json"),
+            ("/stream?after=0", "text/event-stream"),
+        ):
+            with httpx2.stream(
+                "GET", path + query, headers={"Accept": form}, timeout=PATIENCE_S
+            ) as answer:
+                next(answer.iter_bytes())
+                statuses.append(answer.status_code)
+        grown = most_memory_mb(process.pid) - before
+
+    assert statuses == [200, 200, 200, 200, 422]
+    assert size > 160
+    assert grown < size / 2
