@@ -8,8 +8,8 @@ PYTEST := $(BIN)/python -m pytest
 SUITES := test-unit test-serve test-e2e test-spark
 
 .PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat $(SUITES) \
-	audit audit-if-there flights-data class-archive services golden bench-landing bench-refresh bench-histories bench-serve bench-command \
-	lint format lock clean
+	audit audit-if-there flights-data class-archive services golden bench-landing bench-refresh bench-histories \
+	bench-serve bench-command bench-soak lint format lock clean
 
 help: ## Show what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ bench-serve: env-unit ## Reads and push under load on one core (ARGS="--pipeline
 
 bench-command: env ## One refresh as a command, from its call to its end, with and without news (ARGS="--help")
 	@$(BIN)/python -m bench.command $(ARGS)
+
+bench-soak: env ## What 1,000 batches of the mart leave behind: files, versions, store, memory (hours; ARGS="--help")
+	@$(BIN)/python -m bench.soak $(ARGS)
 
 lint: env-unit ## Every check that needs no test
 	$(BIN)/ruff check .

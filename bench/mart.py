@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
+from types import MappingProxyType
 from typing import Any, Protocol
 from unittest import mock
 
@@ -313,8 +314,16 @@ class Narration:
 
 
 @contextmanager
-def open_mart(folder: Path, say: Say, project: Path = PROJECT) -> Iterator[Mart]:
-    """Open a project, that of this repository, with a warehouse and landing below `folder`."""
+def open_mart(
+    folder: Path,
+    say: Say,
+    project: Path = PROJECT,
+    flags: Mapping[str, object] = MappingProxyType({}),
+) -> Iterator[Mart]:
+    """Open a project, that of this repository, with a warehouse and landing below `folder`.
+
+    `flags`: settings in place of those of a measurement of refreshes alone.
+    """
     for name in ("warehouse", "landing"):
         (folder / name).mkdir(parents=True)
     settings = load_settings(
@@ -326,6 +335,7 @@ def open_mart(folder: Path, say: Say, project: Path = PROJECT) -> Iterator[Mart]
             "store": "none",
             # Ten million orders in 3 GB, the default, is a second of collecting garbage a batch.
             "memory": "6g",
+            **flags,
         },
         environ={},
     )

@@ -76,6 +76,20 @@ def test_the_benchmark_of_commands_runs_with_news_and_without(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_benchmark_of_what_batches_leave_behind_runs(tmp_path: Path) -> None:
+    figures = _figures(
+        *("soak", "--folder", str(tmp_path), "--orders=300", "--batch=10", "--at", "1", "2"),
+        *("--upkeep=1", "--retention=1"),
+    )
+
+    assert figures["answers_equal"] == 1
+    assert figures["store_snapshots_2"] == 3
+    assert figures["python_rss_mb_2"] > 0
+    assert figures["jvm_rss_mb_2"] > 0
+    assert figures["versions_growth"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def _figures(bench: str, *arguments: str) -> dict[str, float]:
     command = [sys.executable, "-m", f"bench.{bench}", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
