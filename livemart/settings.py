@@ -210,6 +210,10 @@ class Settings(BaseModel):
     http_ingest: bool = False
     trusted_proxies: Annotated[Words, AfterValidator(_check_networks)] = ("127.0.0.1", "::1")
     address_connections: Annotated[int, Field(ge=1)] = 1_000
+    caller_pulls: Annotated[int, Field(ge=1)] = 2
+    caller_waiting_pulls: Annotated[int, Field(ge=0)] = 100
+    caller_rows: Annotated[int, Field(ge=1)] = 6_000_000
+    caller_streams: Annotated[int, Field(ge=1)] = 200
     session_hours: Annotated[int, Field(ge=1, le=24 * 365)] = 12
     # A secret: never shown, neither by repr nor when it is wrong.
     session_key: Annotated[str | None, Field(min_length=32, repr=False)] = None

@@ -45,6 +45,7 @@ from livemart.serve.owner.answers import Answers
 from livemart.serve.owner.pull import restaurants_router
 from livemart.serve.owner.schemas import StateBody
 from livemart.serve.owner.stream import restaurant_stream_router
+from livemart.serve.shares.shares import FIGURES, PULLS, Shares
 from livemart.settings import Settings
 from livemart.state.places import StateFolder
 from livemart.store.reader import StoreReader
@@ -119,7 +120,11 @@ def create_app(
     desk = LetterDesk(settings.warehouse)
     runs = RunWatch(settings.warehouse, reader)
     seal = Seal(guard.key)
-    parts = (settings, reader, guard, hub, readings, answers, measurements, lags, desk, runs, seal)
+    shares = Shares(settings, measurements)
+    parts = (
+        *(settings, reader, guard, hub, readings, answers, measurements, lags, desk, runs),
+        *(seal, shares),
+    )
     app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
     install_problems(app, lambda: hub.newest_known(now()))
     app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)
@@ -128,15 +133,13 @@ def create_app(
     app.add_middleware(Head)
     # Who may not read anything does not learn what there is to ask.
     checks = [Depends(require_caller), Depends(refuse_unread)]
-    for router in (
-        restaurants_router,
-        restaurant_stream_router,
-        model_stream_router,
-        letters_router,
-    ):
-        app.include_router(router, dependencies=checks)
+    app.include_router(restaurants_router, dependencies=[*checks, FIGURES])
     # It knows the columns that may be asked for.
-    app.include_router(models_router, dependencies=[Depends(require_caller)])
+    app.include_router(models_router, dependencies=[Depends(require_caller), PULLS])
+    # Their readings take turns by themselves, or are shared by all who are equally far.
+    for router in (restaurant_stream_router, model_stream_router):
+        app.include_router(router, dependencies=checks)
+    app.include_router(letters_router, dependencies=[*checks, PULLS])
     app.include_router(health_router, dependencies=[Depends(refuse_unread)])
     if intake is not None:
         app.include_router(ingest_router, dependencies=checks)

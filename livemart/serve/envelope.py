@@ -20,6 +20,7 @@ from livemart.serve.connections.protocol import ON_RESERVE
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.problems import ProblemError, problem_of
 from livemart.serve.http.rare_log import RareLog
+from livemart.serve.shares.shares import end_turn
 
 # No path but those of `larger` takes more than a form with a token.
 _MOST_BYTES = 64 * 1024
@@ -70,6 +71,8 @@ class Envelope:
                     headers[name] = value
                 for name, value in _UNLESS_GIVEN.items():
                     headers.setdefault(name, value)
+                for name, value in end_turn(scope).items():
+                    headers[name] = value
                 if scope["state"].get(ON_RESERVE):
                     headers["Connection"] = "close"
                 if cookie := renewed_session(scope):
@@ -118,6 +121,7 @@ class Envelope:
             response = problem_of(error).response(Request(scope))
             await response(scope, receive, send_wrapped)
         finally:
+            end_turn(scope)
             self._measurements.answered(_route_of(scope), status, perf_counter() - started)
 
 

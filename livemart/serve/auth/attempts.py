@@ -1,15 +1,16 @@
 """Counts wrong tokens by address, so that no one can try many.
 
-Used where a token is refused. Only the addresses that tried last are kept.
+Used where a token is refused: a right one is let in, whoever else is wrong from the same address.
+Behind a proxy that `trusted_proxies` names, the address is that of the proxy's client.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
 
-_KEPT_ADDRESSES = 10_000
+from livemart.serve.http.origin import origin_of
+from livemart.serve.http.quota import Quota
 
 
 class Attempts:
@@ -21,16 +22,12 @@ class Attempts:
     """
 
     def __init__(self, a_minute: int = 60, *, clock: Callable[[], float] = monotonic) -> None:
-        self._a_minute = a_minute
-        self._clock = clock
-        self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._wrong = Quota(a_minute, clock=clock)
 
     def is_one_too_many(self, address: str) -> bool:
-        """Count one wrong token; return True if there were too many."""
-        now = self._clock()
-        left, at = self._allowances.pop(address, (float(self._a_minute), now))
-        left = min(self._a_minute, left + (now - at) * self._a_minute / 60) - 1
-        self._allowances[address] = (max(left, 0.0), now)
-        if len(self._allowances) > _KEPT_ADDRESSES:
-            self._allowances.popitem(last=False)
-        return left < 0
+        """Count one wrong token; return True if there were too many, which takes nothing."""
+        origin = origin_of(address)
+        if self._wrong.left(origin) < 1:
+            return True
+        self._wrong.take(origin)
+        return False

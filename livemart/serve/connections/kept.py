@@ -15,6 +15,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 from typing import Protocol
 
 from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.origin import origin_of
 from livemart.serve.http.rare_log import RareLog
 
 Network = IPv4Network | IPv6Network
@@ -168,23 +169,6 @@ class Connections:
     def _refuse(self, reason: str) -> Admission:
         self.note_ended(reason)
         return Admission.REFUSED
-
-
-@lru_cache(maxsize=10_000)
-def origin_of(address: str) -> str:
-    """Return what counts as one address: of IPv6 the /64, all of which belongs to one client.
-
-    >>> origin_of("192.0.2.7"), origin_of("2001:db8:0:1:5::7")
-    ('192.0.2.7', '2001:db8:0:1::/64')
-    """
-    try:
-        ip = ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(ip, IPv4Address):
-        return address
-    mapped = ip.ipv4_mapped
-    return str(mapped) if mapped else str(IPv6Network((int(ip), 64), strict=False))
 
 
 @lru_cache(maxsize=10_000)

@@ -47,6 +47,13 @@ class Measurements:
         self._registry.register(self.of_runs)
         gauge = partial(Gauge, registry=self._registry)
         self.streams = gauge("livemart_streams", "Open streams.")
+        self.waiting_pulls = gauge("livemart_waiting_pulls", "Pulls that wait for their turn.")
+        self._refused = Counter(
+            "livemart_refused_pulls",
+            "Pulls that were refused since their caller has taken its share.",
+            ["reason"],
+            registry=self._registry,
+        )
         self.connections = gauge("livemart_connections", "Open connections.")
         self._ended = Counter(
             "livemart_connections_ended",
@@ -119,6 +126,10 @@ class Measurements:
     def sent(self, route: str, events: int = 1) -> None:
         """Count events of a stream."""
         self._events.labels(route).inc(events)
+
+    def refused(self, reason: str) -> None:
+        """Count a pull beyond the share of its caller: for `at_once` or `rows`."""
+        self._refused.labels(reason).inc()
 
     def ended(self, reason: str) -> None:
         """Count a connection that the server did not want any more."""

@@ -46,6 +46,8 @@ _KINDS: Kinds = {
     "PARAMETER_WRONG": (422, "A parameter is wrong"),
     "MODEL_TOO_LARGE": (422, "The model is too large to be sent whole"),
     "TOO_MANY_ATTEMPTS": (429, "Too many wrong tokens"),
+    "TOO_MANY_AT_ONCE": (429, "Too many requests at once"),
+    "TOO_MANY_ROWS": (429, "Too many rows in a minute"),
     "TOO_MANY_CONNECTIONS": (503, "Too many connections are open"),
     "TOO_MANY_STREAMS": (503, "Too many streams are open"),
     "NOTHING_PUBLISHED": (503, "Nothing is published yet"),

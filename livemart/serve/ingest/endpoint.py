@@ -36,6 +36,7 @@ from livemart.serve.auth.callers import CallerOf
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import Kinds, ProblemError
 from livemart.serve.http.schemas import Shape
+from livemart.serve.shares.shares import ingest_turn
 
 MOST_INGEST_BYTES = 16 << 20
 INGEST_PATH = "/v1/ingest/"
@@ -112,7 +113,8 @@ async def take_records(
     if form not in forms or request.headers.get("content-encoding", "identity") != "identity":
         raise IngestProblemError("INGEST_FORM_REFUSED", f"send {', '.join(forms)}, not compressed")
     body = await request.body()
-    ingest_request = await run_in_threadpool(_take, table, body, form, idempotency_key)
+    async with ingest_turn(request, caller):
+        ingest_request = await run_in_threadpool(_take, table, body, form, idempotency_key)
     try:
         intake.commit.put(ingest_request)
         receipt = await asyncio.wrap_future(ingest_request.done)

@@ -29,6 +29,7 @@ from livemart.serve.letters.letter_desk import (
     write_place,
 )
 from livemart.serve.live.snapshot_json import to_json
+from livemart.serve.shares.shares import note_rows
 
 # Of each record 8 KiB are kept.
 _MOST_LETTERS = 1_000
@@ -84,6 +85,7 @@ def pull_letters(
     if is_known(request, etag):
         return answer(request, b"", etag)
     page = desk.read(choice, limit, place)
+    note_rows(request, len(page.letters))
     body = {
         "total": page.total,
         "counts": [{**asdict(count), "meaning": meaning_of(count.reason)} for count in page.counts],

@@ -68,7 +68,7 @@ class Hub:
         self._topics: Counter[Topic] = Counter()
         # How many streams are open.
         self.clients = 0
-        self._by_token: Counter[str] = Counter()
+        self._by_owner: Counter[str] = Counter()
         self._woken_at: float | None = None
         self._preparing: asyncio.Task[None] | None = None
         book.on_change = self._wake
@@ -83,16 +83,16 @@ class Hub:
         """Why no rows can be read from the store now; None if they can."""
         return self._faults.of("snapshots")
 
-    def clients_of(self, token_id: str) -> int:
-        """Return how many streams are open by a token."""
-        return self._by_token[token_id]
+    def clients_of(self, owner: str) -> int:
+        """Return how many streams are open by a caller."""
+        return self._by_owner[owner]
 
     @contextmanager
-    def count_client(self, topic: Topic | None, token_id: str | None) -> Iterator[None]:
+    def count_client(self, topic: Topic | None, owner: str) -> Iterator[None]:
         """Count a client while its stream is open; `topic` is computed ahead of its waking."""
         self.clients += 1
         try:
-            with _counted(self._by_token, token_id), _counted(self._topics, topic):
+            with _counted(self._by_owner, owner), _counted(self._topics, topic):
                 yield
         finally:
             self.clients -= 1

@@ -21,6 +21,8 @@ from livemart.serve.http.forms import EVENTS
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.hub import Hub, Topic
+from livemart.serve.shares.shares import owner_of
+from livemart.settings import Settings
 from livemart.store.served import Published
 
 RETRY_MS = 3_000
@@ -28,8 +30,6 @@ PING_S = 15
 # A client that takes nothing for so long is closed; it comes back and goes on where it was.
 _SEND_TIMEOUT_S = 30.0
 MOST_STREAMS = 5_000
-# One that leaks connections must not shut out all others. Who may read everything serves many.
-MOST_OF_TOKEN = 200
 _RETRY_S = 1.0
 STREAM_CONTENT: dict[str, Any] = {EVENTS: {"schema": {"type": "string"}}}
 
@@ -44,7 +44,7 @@ def stream_response(
     `topic` is computed ahead of the events that a new snapshot brings.
     """
     return EventSourceResponse(
-        _opened(part_of(request, Hub), counted_token(caller), events, topic),
+        _opened(request, caller, events, topic),
         headers={"Cache-Control": "no-store"},
         ping=PING_S,
         ping_message_factory=lambda: ServerSentEvent(comment="keep-alive", sep="\n"),
@@ -54,13 +54,14 @@ def stream_response(
 
 
 async def _opened(
-    hub: Hub, token_id: str | None, events: AsyncGenerator[bytes], topic: Topic | None
+    request: Request, caller: Caller, events: AsyncGenerator[bytes], topic: Topic | None
 ) -> AsyncIterator[bytes]:
+    hub, owner = part_of(request, Hub), owner_of(request, caller)
     yield f"retry: {RETRY_MS}\n\n".encode()
     async with aclosing(events):
         # Others may have come in while this one was let in: it comes back and is told.
-        if not _is_crowded(hub, token_id):
-            with hub.count_client(topic, token_id):
+        if hub.clients_of(owner) < most_streams(request, caller):
+            with hub.count_client(topic, owner):
                 async for event in events:
                     yield event
 
@@ -105,7 +106,7 @@ def last_id(request: Request, after: str | None) -> str | None:
 
 
 def require_room(request: Request, caller: Caller) -> None:
-    """Refuse a stream beyond what the server, or the caller's token, may have open.
+    """Refuse a stream beyond what the server, or the caller, may have open.
 
     Raises:
         ProblemError: TOO_MANY_STREAMS.
@@ -113,16 +114,15 @@ def require_room(request: Request, caller: Caller) -> None:
     hub = part_of(request, Hub)
     if hub.clients >= MOST_STREAMS:
         raise ProblemError("TOO_MANY_STREAMS", f"{MOST_STREAMS} are open; try again")
-    if _is_crowded(hub, counted_token(caller)):
-        raise ProblemError(
-            "TOO_MANY_STREAMS", f"{MOST_OF_TOKEN} are open by this token; close some, or try again"
-        )
+    if hub.clients_of(owner_of(request, caller)) >= (most := most_streams(request, caller)):
+        by = "this address" if caller.is_local else "this token"
+        raise ProblemError("TOO_MANY_STREAMS", f"{most} are open by {by}; close some, or try again")
 
 
-def counted_token(caller: Caller) -> str | None:
-    """Return the token whose streams are counted; None for an admin, and at this machine."""
-    return None if caller.is_admin else caller.token_id
+def most_streams(request: Request, caller: Caller) -> int:
+    """Return how many streams of a caller may be open: one that leaks must not shut out all others.
 
-
-def _is_crowded(hub: Hub, token_id: str | None) -> bool:
-    return token_id is not None and hub.clients_of(token_id) >= MOST_OF_TOKEN
+    Who may read everything serves many, but never takes more than half of all.
+    """
+    half = MOST_STREAMS // 2
+    return half if caller.is_admin else min(half, part_of(request, Settings).caller_streams)

@@ -17,6 +17,7 @@ from livemart.serve.live.readings import Readings
 from livemart.serve.live.snapshot_json import event, snapshot_head, to_json
 from livemart.serve.models.event_ids import EventIds
 from livemart.serve.models.pull import json_row
+from livemart.serve.shares.shares import shared_turn
 from livemart.store.positions import Position
 from livemart.store.reader import StoreReader
 from livemart.store.served import Change
@@ -81,7 +82,10 @@ async def read_page(request: Request, caller: Caller, name: str, position: Posit
         return Page(ids, before, upto, stored.epoch, False, stored.changes, slices)
 
     async def load() -> Page | None:
-        return await readings.run(read)
+        async with shared_turn(request, caller, "changes") as held:
+            page = await readings.run(read)
+            held.rows = len(page.changes) if page else 0
+            return page
 
     return await readings.share(("changes", name, after, mark, tenants), load)
 

@@ -25,6 +25,7 @@ from livemart.serve.live.readings import Readings
 from livemart.serve.live.snapshot_json import age_of, json_text, snapshot_head, to_json, to_text
 from livemart.serve.models import schemas
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
+from livemart.serve.shares.shares import note_rows
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
@@ -164,6 +165,7 @@ async def rows(
             descending=row_question.descending,
         )
         served = replace(served, columns=row_question.columns_of(served))
+        note_rows(request, len(rows))
         is_truncated = len(rows) > limit
         return _write(form, served, rows[:limit], view.published, is_truncated), is_truncated
 

@@ -48,6 +48,7 @@ from livemart.serve.page.models_view import build_model, build_rows
 from livemart.serve.page.run_words import failure_words, waiting_words
 from livemart.serve.page.text import DASH, LocalFormat, age
 from livemart.serve.page.view import build_view
+from livemart.serve.shares.shares import PULLS, note_rows
 from livemart.settings import Settings
 from livemart.store.reader import StoreReader
 from livemart.store.snapshot_view import SnapshotView
@@ -112,11 +113,14 @@ def page_router() -> APIRouter:
         return await files.get_response(path, request.scope)
 
     router.add_api_route("/static/{path:path}", static_file, methods=["GET"])
-    router.add_api_route("/", _first_page, methods=["GET"])
-    router.add_api_route("/r/{restaurant_id}", _restaurant_page, methods=["GET"])
-    router.add_api_route("/models", _models_page, methods=["GET"])
-    router.add_api_route("/models/{name}", _model_page, methods=["GET"])
-    router.add_api_route(LETTERS_PATH, _letters_page, methods=["GET"])
+    for path, pull in (
+        ("/", _first_page),
+        ("/r/{restaurant_id}", _restaurant_page),
+        ("/models", _models_page),
+        ("/models/{name}", _model_page),
+        (LETTERS_PATH, _letters_page),
+    ):
+        router.add_api_route(path, pull, methods=["GET"], dependencies=[PULLS])
     router.add_api_route("/login", _sign_in_page, methods=["GET"])
     router.add_api_route("/login", _sign_in, methods=["POST"])
     router.add_api_route("/logout", _sign_out, methods=["POST"])
@@ -211,6 +215,7 @@ def _model_page(request: Request, caller: CallerOf, name: str) -> Response:
             raise unknown_model()
         values = _of_snapshot(request, caller, view)
         rows = view.rows(name, tenants=caller.tenants, limit=_MOST_SHOWN + 1)
+        note_rows(request, len(rows))
         shown = build_model(view, model, caller, values["now"])
     return _page(
         "model.html",
@@ -246,6 +251,7 @@ def _letters_page(
     desk = part_of(request, LetterDesk)
     desk.versions()
     page = desk.read(choice, _MOST_LETTERS, place)
+    note_rows(request, len(page.letters))
     return _page(
         "letters.html",
         headers=_UNSTORED,

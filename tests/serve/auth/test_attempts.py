@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from livemart.serve.auth import attempts
 from livemart.serve.auth.attempts import Attempts
+from livemart.serve.http import quota
 
 
 class Clock:
@@ -33,11 +33,11 @@ def test_one_too_many_is_refused_until_time_has_passed_and_costs_no_other_addres
 def test_only_the_addresses_that_tried_last_are_kept() -> None:
     wrong = Attempts(1, clock=Clock())
     assert not wrong.is_one_too_many("first")
-    for number in range(attempts._KEPT_ADDRESSES - 1):
+    for number in range(quota._KEPT - 1):
         wrong.is_one_too_many(str(number))
     assert wrong.is_one_too_many("first")
 
-    for number in range(attempts._KEPT_ADDRESSES):
+    for number in range(quota._KEPT):
         wrong.is_one_too_many(f"more {number}")
 
     assert not wrong.is_one_too_many("first")

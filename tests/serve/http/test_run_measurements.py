@@ -72,6 +72,8 @@ def of_runs(served: Site) -> dict[str, float]:
         "model",
         "strategy",
         "connections",
+        "waiting_pulls",
+        "refused_pulls",
     )
     return {
         " ".join([sample.name.removeprefix("livemart_"), *sample.labels.values()]): sample.value

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import closing
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from livemart.serve.live import streams
-from tests.serve.apps import bearer
+from tests.serve.apps import bearer, server
 from tests.serve.live.events import Event, open_stream
 from tests.serve.live.push_world import DISHES, World, newest_id
 from tests.store.stores import fill_store, reference_tables
@@ -37,9 +38,15 @@ def test_a_stream_ends_with_its_token(world: World) -> None:
 
 
 def test_a_token_has_room_for_so_many_streams_and_an_admin_for_more(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(streams, "MOST_OF_TOKEN", 2)
+    with server(tmp_path, caller_streams=2) as address:
+        world = World(tmp_path, address)
+        world.publish()
+        check_room(world)
+
+
+def check_room(world: World) -> None:
     with closing(world.tokens()) as tokens:
         mine, other = (bearer(tokens.create("x", tenants=["r1"])[0]) for _ in range(2))
         admin = bearer(tokens.create("x", is_admin=True)[0])

@@ -16,13 +16,13 @@ from livemart.serve.http.problems import ProblemError
 from livemart.serve.live import streams
 from livemart.serve.live.hub import Hub, Topic
 from livemart.serve.live.streams import (
-    MOST_OF_TOKEN,
     MOST_STREAMS,
     last_id,
     require_room,
     retry_while_away,
     stream_response,
 )
+from livemart.settings import Settings
 from tests.serve.http.requests import request_of
 
 TENANT, ADMIN = Caller(frozenset({"r1"}), "token"), Caller(None, "token")
@@ -47,37 +47,43 @@ def test_a_client_is_where_the_last_event_says(
     assert last_id(request_of(headers), after) == expected
 
 
+OF_TENANT = 3
+SETTINGS = SimpleNamespace(caller_streams=OF_TENANT)
+
+
 class Room:
     """A hub with so many streams, and of each token."""
 
     def __init__(self, clients: int, of_token: int) -> None:
         self.clients, self._of_token = clients, of_token
 
-    def clients_of(self, token_id: str) -> int:
+    def clients_of(self, owner: str) -> int:
         return self._of_token
 
-    def count_client(
-        self, topic: Topic | None, token_id: str | None
-    ) -> AbstractContextManager[None]:
+    def count_client(self, topic: Topic | None, owner: str) -> AbstractContextManager[None]:
         return nullcontext()
 
 
 @pytest.mark.parametrize(
     ("clients", "of_token", "caller", "has_room"),
     [
-        (MOST_STREAMS - 1, MOST_OF_TOKEN - 1, TENANT, True),
+        (MOST_STREAMS - 1, OF_TENANT - 1, TENANT, True),
         (MOST_STREAMS, 0, TENANT, False),
         (MOST_STREAMS, 0, ADMIN, False),
-        (1, MOST_OF_TOKEN, TENANT, False),
+        (1, OF_TENANT, TENANT, False),
         # Who may read everything serves many.
-        (1, MOST_OF_TOKEN, ADMIN, True),
+        (1, OF_TENANT, ADMIN, True),
+        # Nobody takes more than half.
+        (1, MOST_STREAMS // 2, ADMIN, False),
     ],
 )
 def test_no_token_takes_the_room_of_all(
     monkeypatch: pytest.MonkeyPatch, clients: int, of_token: int, caller: Caller, has_room: bool
 ) -> None:
     room: Any = Room(clients, of_token)
-    monkeypatch.setattr(streams, "part_of", lambda request, kind: {Hub: room}[kind])
+    monkeypatch.setattr(
+        streams, "part_of", lambda request, kind: {Hub: room, Settings: SETTINGS}[kind]
+    )
 
     if has_room:
         require_room(request_of(), caller)
@@ -86,7 +92,7 @@ def test_no_token_takes_the_room_of_all(
             require_room(request_of(), caller)
         assert caught.value.code == "TOO_MANY_STREAMS"
     # Others may have come in since.
-    is_crowded = caller is TENANT and of_token >= MOST_OF_TOKEN
+    is_crowded = of_token >= (OF_TENANT if caller is TENANT else MOST_STREAMS // 2)
     assert sent(caller) == [b"retry: 3000\n\n", *([] if is_crowded else [b"event"])]
 
 

@@ -1,0 +1,1 @@
+"""How much of the server each caller may take."""

@@ -1,0 +1,184 @@
+"""Holds each caller to a share of the server: pulls at once, pulls that wait, rows a minute.
+
+Used by the routers whose answers are read from the store or the warehouse. Health and measurements
+are not among them. The share is a token's; of who needs none, the address's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from fastapi import Depends
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Scope
+
+from livemart.serve.auth.callers import Caller, CallerOf
+from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.origin import origin_of
+from livemart.serve.http.parts import part_of
+from livemart.serve.http.problems import ProblemError
+from livemart.serve.http.quota import Quota
+from livemart.serve.shares.turns import QueueFullError, Turns, WaiterLeftError
+from livemart.settings import Settings
+
+# Figures of restaurants are read many in one query, and are asked for many at once.
+_FIGURES_AT_ONCE = 20
+_STATE = "share"
+_INGEST = "ingest"
+
+
+@dataclass(slots=True)
+class _Held:
+    """What a request holds of its caller's share. `rows`: how many were read for it."""
+
+    shares: Shares
+    owner: str
+    line: Hashable
+    at_once: int
+    rows: int = 0
+    is_over: bool = False
+
+    def end(self) -> None:
+        """Give the turn back, and count the rows; once."""
+        if not self.is_over:
+            self.is_over = True
+            self.shares.turns.give_back(self.line)
+            if self.rows:
+                self.shares.rows.take(self.owner, self.rows)
+
+
+class Shares:
+    """The shares of all callers of one server.
+
+    Args:
+        settings: `caller_pulls`, `caller_waiting_pulls` and `caller_rows`.
+        measurements: where pulls that wait and are refused are counted.
+    """
+
+    def __init__(self, settings: Settings, measurements: Measurements) -> None:
+        self.turns = Turns(settings.caller_waiting_pulls)
+        self.rows = Quota(settings.caller_rows)
+        self._at_once = settings.caller_pulls
+        self._measurements = measurements
+        measurements.waiting_pulls.set_function(lambda: self.turns.waiting)
+
+    async def hold(self, request: Request, caller: Caller, kind: str, at_once: int = 0) -> _Held:
+        """Return what is held of the caller's share, when it is its turn; `end` gives it back.
+
+        Raises:
+            ProblemError: TOO_MANY_AT_ONCE, TOO_MANY_ROWS.
+            ClientDisconnect: nobody waits for the answer any more.
+        """
+        held = self._held(request, caller, kind, at_once)
+        owner = held.owner
+        if kind != _INGEST and (wait_s := self.rows.wait_s(owner)) > 0:
+            detail = f"{self.rows.a_minute:,} rows a minute may be read; wait for Retry-After"
+            raise self._refuse(held, ProblemError("TOO_MANY_ROWS", detail), "rows", wait_s)
+        try:
+            await self.turns.take(held.line, held.at_once, request.is_disconnected)
+        except QueueFullError:
+            detail = f"{held.at_once} of yours are under way, and no more may wait; ask for fewer"
+            problem = ProblemError("TOO_MANY_AT_ONCE", detail)
+            raise self._refuse(held, problem, "at_once", 1.0) from None
+        except WaiterLeftError:
+            raise ClientDisconnect from None
+        return held
+
+    async def hold_patiently(self, request: Request, caller: Caller, kind: str) -> _Held:
+        """Return the same of a reading that others may share: it waits however many wait."""
+        held = self._held(request, caller, kind)
+        await self.turns.take(held.line, held.at_once, is_patient=True)
+        return held
+
+    def _held(self, request: Request, caller: Caller, kind: str, at_once: int = 0) -> _Held:
+        owner = owner_of(request, caller)
+        return _Held(self, owner, (kind, owner), at_once or self._at_once)
+
+    def headers(self, held: _Held) -> dict[str, str]:
+        """Return what the caller has left (draft-ietf-httpapi-ratelimit-headers-10)."""
+        most = self.turns.room((), held.at_once)
+        pulls = max(0, self.turns.room(held.line, held.at_once))
+        left = self.rows.left(held.owner)
+        full_in_s = ceil((self.rows.a_minute - left) * 60 / self.rows.a_minute)
+        return {
+            "RateLimit-Policy": f'"rows";q={self.rows.a_minute};w=60;qu="rows", '
+            f'"pulls";q={most};qu="concurrent-requests"',
+            "RateLimit": f'"rows";r={max(0, int(left))};t={full_in_s}, "pulls";r={pulls}',
+        }
+
+    def _refuse(
+        self, held: _Held, problem: ProblemError, reason: str, wait_s: float
+    ) -> ProblemError:
+        self._measurements.refused(reason)
+        problem.headers |= {**self.headers(held), "Retry-After": str(ceil(wait_s))}
+        return problem
+
+
+def owner_of(request: Request, caller: Caller) -> str:
+    """Return the name under which a caller's share is counted: the token, else the address."""
+    return caller.token_id or f"address {origin_of(request.client.host if request.client else '')}"
+
+
+async def _pull(request: Request, caller: CallerOf) -> None:
+    await _begin(request, caller, "pull", 0)
+
+
+async def _figures(request: Request, caller: CallerOf) -> None:
+    await _begin(request, caller, "figures", _FIGURES_AT_ONCE)
+
+
+# Of a router or route: its requests take turns. The envelope ends a turn when the answer begins:
+# how fast it is taken is no matter of reading.
+PULLS: Any = Depends(_pull)
+FIGURES: Any = Depends(_figures)
+
+
+async def _begin(request: Request, caller: Caller, kind: str, at_once: int) -> None:
+    held = await part_of(request, Shares).hold(request, caller, kind, at_once)
+    setattr(request.state, _STATE, held)
+
+
+def note_rows(request: Request, count: int) -> None:
+    """Note how many rows were read for a request; from any thread."""
+    if isinstance(held := getattr(request.state, _STATE, None), _Held):
+        held.rows += count
+
+
+def end_turn(scope: Scope) -> dict[str, str]:
+    """End the turn of a request, if it had one; return the headers that say what is left."""
+    held = scope["state"].get(_STATE)
+    if not isinstance(held, _Held):
+        return {}
+    held.end()
+    return held.shares.headers(held)
+
+
+@asynccontextmanager
+async def shared_turn(request: Request, caller: Caller, kind: str) -> AsyncIterator[_Held]:
+    """Hold a turn of a line of its own while something is read that others may share.
+
+    Not in the line of the pulls: one of these may be waiting for what is read.
+    """
+    held = await part_of(request, Shares).hold_patiently(request, caller, kind)
+    try:
+        yield held
+    finally:
+        held.end()
+
+
+@asynccontextmanager
+async def ingest_turn(request: Request, caller: Caller) -> AsyncIterator[None]:
+    """Hold a turn while records are judged; not while they arrive or are written.
+
+    Raises:
+        ProblemError: TOO_MANY_AT_ONCE.
+    """
+    held = await part_of(request, Shares).hold(request, caller, _INGEST)
+    try:
+        yield
+    finally:
+        held.end()

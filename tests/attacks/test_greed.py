@@ -1,0 +1,83 @@
+"""A client that asks for far more than others keeps only itself waiting: against a real server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from livemart.serve.auth.tokens import TokenStore
+from livemart.store.snapshot_view import SnapshotView
+from tests.serve.apps import bearer, make_settings, server
+from tests.store.stores import fill_store, reference_tables
+from tests.waits import PATIENCE_S, wait_until
+
+_ROWS = "/v1/models/restaurant_top_dishes"
+
+
+@contextmanager
+def slow_for(monkeypatch: pytest.MonkeyPatch, tenant: str) -> Iterator[threading.Event]:
+    """Let no reading of the rows of a tenant end before the event is set."""
+    may_end, read = threading.Event(), SnapshotView.rows
+
+    def rows(view: SnapshotView, *arguments: Any, **named: Any) -> Any:
+        if named["tenants"] == {tenant}:
+            assert may_end.wait(PATIENCE_S)
+        return read(view, *arguments, **named)
+
+    monkeypatch.setattr(SnapshotView, "rows", rows)
+    try:
+        yield may_end
+    finally:
+        may_end.set()
+
+
+def test_others_are_served_while_a_greedy_token_waits_and_one_too_many_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four threads read the store: without turns, the fifth slow pull kept everybody waiting."""
+    url = make_settings(tmp_path).store_url
+    assert url is not None
+    fill_store(url, reference_tables([]))
+    with closing(TokenStore(url)) as tokens:
+        greedy, other = (bearer(tokens.create("x", tenants=[name])[0]) for name in ("r1", "r2"))
+        admin = bearer(tokens.create("x", is_admin=True)[0])
+
+    with (
+        server(tmp_path, caller_waiting_pulls=8, caller_rows=10_000) as (host, port),
+        slow_for(monkeypatch, "r1") as may_end,
+        ThreadPoolExecutor(10) as clients,
+    ):
+
+        def get(headers: dict[str, str], path: str = _ROWS) -> httpx2.Response:
+            url = f"http://{host}:{port}{path}"
+            return httpx2.get(url, headers=headers, timeout=PATIENCE_S)
+
+        assert get(other).status_code == 200
+        pulls = [clients.submit(get, greedy) for _ in range(10)]
+        wait_until(lambda: "livemart_waiting_pulls 8.0" in get(admin, "/metrics").text)
+        refused, served = get(greedy), [get(other) for _ in range(3)]
+        healthy = [get({}, path).status_code for path in ("/healthz", "/readyz")]
+        was_waiting = not any(pull.done() for pull in pulls)
+        may_end.set()
+        answers = [pull.result().status_code for pull in pulls]
+        told = get(admin, "/metrics").text
+
+    assert was_waiting
+    assert [answer.status_code for answer in served] == [200] * 3 and healthy == [200, 200]
+    assert (refused.status_code, refused.json()["code"]) == (429, "TOO_MANY_AT_ONCE")
+    assert refused.headers["retry-after"] == "1"
+    assert '"pulls";r=0' in refused.headers["ratelimit"]
+    assert served[0].headers["ratelimit-policy"] == (
+        '"rows";q=10000;w=60;qu="rows", "pulls";q=10;qu="concurrent-requests"'
+    )
+    assert '"pulls";r=10' in served[0].headers["ratelimit"]
+    assert answers == [200] * 10
+    assert 'livemart_refused_pulls_total{reason="at_once"} 1.0' in told
+    assert "livemart_waiting_pulls 0.0" in told
