@@ -109,6 +109,11 @@ class Answer:
         return self.status, sorted(headers), self.body.replace(restaurant.encode(), b"rX")
 
 
+def compared(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers but for the time, and for the share that the caller itself has left."""
+    return {name: value for name, value in headers.items() if name not in ("date", "ratelimit")}
+
+
 def ask(
     one: Site,
     address: tuple[str, int],
@@ -123,7 +128,7 @@ def ask(
         answer = one.client.request(
             case.method, case.of(restaurant), headers=sent, follow_redirects=False
         )
-        return Answer(answer.status_code, dict(answer.headers), answer.content)
+        return Answer(answer.status_code, compared(answer.headers), answer.content)
 
     async def listen() -> Answer:
         async with open_stream(address, case.of(restaurant), sent) as stream:
@@ -137,7 +142,6 @@ def ask(
                         told += repr(shown).encode()
                         if event.kind == "snapshot":
                             break
-            found = {name: value for name, value in stream.headers.items() if name != "date"}
-            return Answer(stream.status, found, told)
+            return Answer(stream.status, compared(stream.headers), told)
 
     return asyncio.run(listen())

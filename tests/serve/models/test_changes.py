@@ -18,13 +18,16 @@ from starlette.requests import Request
 from livemart.serve.auth.callers import Caller
 from livemart.serve.auth.seal import Seal
 from livemart.serve.auth.signing_key import SigningKey
+from livemart.serve.http.measurements import Measurements
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.readings import Readings
 from livemart.serve.models import changes
 from livemart.serve.models.changes import Page, read_page
+from livemart.serve.shares.shares import Shares
 from livemart.store.positions import Position
 from livemart.store.reader import StoreReader
 from livemart.store.served import Change, ChangePage
+from tests.serve.apps import make_settings
 from tests.serve.owner.order_versions import KEYS, START, orders
 from tests.store.stores import fill_store
 
@@ -69,9 +72,11 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     url = f"sqlite:///{tmp_path}/serving.db"
     with closing(StoreReader.open(url)) as reader:
         readings = Readings(reader, cast(Hub, SimpleNamespace(away=None)))
-        parts = {StoreReader: reader, Readings: readings, Seal: Seal(SigningKey("k" * 32))}
+        shares = Shares(make_settings(tmp_path), Measurements())
+        seal = Seal(SigningKey("k" * 32))
+        parts = {StoreReader: reader, Readings: readings, Shares: shares, Seal: seal}
         app = SimpleNamespace(state=SimpleNamespace(parts=parts))
-        opened = Desk(url, cast(Request, SimpleNamespace(app=app)))
+        opened = Desk(url, cast(Request, SimpleNamespace(app=app, client=None)))
 
         def count(*arguments: Any) -> ChangePage:
             opened.questions += 1
