@@ -21,6 +21,7 @@ import pyarrow as pa
 _LEAST_BYTES = 256 * 1024 * 1024
 _MOST_BYTES = 1024 * 1024 * 1024
 _PART_OF_MEMORY = 16
+_PART_OF_REPLACED = 8
 _NAMES = 10_000
 
 
@@ -30,48 +31,82 @@ def usual_bytes() -> int:
     return min(max(memory // _PART_OF_MEMORY, _LEAST_BYTES), _MOST_BYTES)
 
 
+class _Rows:
+    """Rows of files, the one used least recently first, and their bytes together."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[Path, pa.Table] = OrderedDict()
+        self.size_bytes = 0
+
+    def __contains__(self, path: Path) -> bool:
+        return path in self._tables
+
+    def get(self, path: Path) -> pa.Table | None:
+        if path in self._tables:
+            self._tables.move_to_end(path)
+        return self._tables.get(path)
+
+    def add(self, path: Path, rows: pa.Table) -> None:
+        self._tables[path] = rows
+        self.size_bytes += rows.nbytes
+
+    def take(self, path: Path) -> pa.Table | None:
+        rows = self._tables.pop(path, None)
+        self.size_bytes -= 0 if rows is None else rows.nbytes
+        return rows
+
+    def shrink(self, most_bytes: int) -> None:
+        while self.size_bytes > most_bytes:
+            self.take(next(iter(self._tables)))
+
+
 class FileCache:
-    """The files read or written last, up to a number of bytes. Safe to use from several threads."""
+    """The files read or written last, up to a number of bytes. Safe to use from several threads.
+
+    Files that a newer version has replaced are kept for readers of the version before, and have an
+    eighth of the room: a stream replaces files all day long, and memory would grow to the bound.
+    """
 
     def __init__(self, most_bytes: int | None = None) -> None:
         self._most_bytes = usual_bytes() if most_bytes is None else most_bytes
         self._lock = threading.Lock()
-        self._rows: OrderedDict[Path, pa.Table] = OrderedDict()
-        self._bytes = 0
+        self._live = _Rows()
+        self._replaced = _Rows()
         # Files that were asked for once.
         self._asked: OrderedDict[Path, None] = OrderedDict()
 
     def rows(self, path: Path) -> pa.Table | None:
         """Return the rows of a file, without partition columns; None if they are not kept."""
         with self._lock:
-            rows = self._rows.get(path)
-            if rows is not None:
-                self._rows.move_to_end(path)
-            return rows
+            rows = self._live.get(path)
+            return self._replaced.get(path) if rows is None else rows
 
     def keep(self, path: Path, rows: pa.Table) -> None:
         """Keep the rows of a file; the files used least recently make room."""
         rows = rows.combine_chunks()
         with self._lock:
-            if path in self._rows or rows.nbytes > self._most_bytes:
+            if path in self._live or path in self._replaced or rows.nbytes > self._most_bytes:
                 return
-            self._rows[path] = rows
-            self._bytes += rows.nbytes
-            while self._bytes > self._most_bytes:
-                _, oldest = self._rows.popitem(last=False)
-                self._bytes -= oldest.nbytes
+            self._live.add(path, rows)
+            self._make_room()
 
     def replaced(self, paths: Iterable[Path]) -> None:
         """Let files that the newest version no longer has be the first to make room."""
         with self._lock:
             for path in paths:
-                if path in self._rows:
-                    self._rows.move_to_end(path, last=False)
+                if (rows := self._live.take(path)) is not None:
+                    self._replaced.add(path, rows)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        most = self._most_bytes
+        self._live.shrink(most)
+        self._replaced.shrink(min(most // _PART_OF_REPLACED, most - self._live.size_bytes))
 
     def is_worth_keeping(self, path: Path) -> bool:
         """Return whether a file is kept, or was asked for before: once is no reason to keep it."""
         with self._lock:
-            if path in self._rows or path in self._asked:
+            if path in self._live or path in self._replaced or path in self._asked:
                 self._asked.pop(path, None)
                 return True
             self._asked[path] = None

@@ -21,6 +21,8 @@ from livemart.delta.parquet import read_change_file
 from livemart.errors import RefreshError
 
 _CACHED_BYTES = 256 * 1024 * 1024
+# Of a table: who reads is one snapshot behind, and a snapshot is one or two commits of it.
+_CACHED_VERSIONS = 16
 
 
 class NetChanges:
@@ -36,9 +38,12 @@ class NetChanges:
         file = log_file(root, version)
         if file is None:
             return
+        outdated = log_file(root, version - _CACHED_VERSIONS)
         with self._lock:
             self._changes[file] = change
             self._bytes += change.nbytes
+            if outdated is not None and outdated in self._changes:
+                self._bytes -= self._changes.pop(outdated).nbytes
             while self._bytes > _CACHED_BYTES:
                 self._bytes -= self._changes.popitem(last=False)[1].nbytes
 

@@ -41,15 +41,28 @@ def test_a_file_is_worth_keeping_when_it_is_asked_for_again() -> None:
 
 
 def test_a_file_that_was_replaced_makes_room_first() -> None:
-    cache = FileCache(2 * ROWS.nbytes)
-    for name in ("a", "b"):
+    cache = FileCache(9 * ROWS.nbytes)
+    names = [str(number) for number in range(9)]
+    for name in names:
         cache.keep(Path(name), ROWS)
 
-    cache.replaced([Path("b"), Path("never kept")])
-    cache.keep(Path("c"), ROWS)
+    cache.replaced([Path("8"), Path("never kept")])
+    assert cache.rows(Path("8")) is not None
+    cache.keep(Path("new"), ROWS)
 
-    kept = [name for name in ("a", "b", "c") if cache.rows(Path(name)) is not None]
-    assert kept == ["a", "c"]
+    kept = [name for name in (*names, "new") if cache.rows(Path(name)) is not None]
+    assert kept == [*names[:8], "new"]
+
+
+def test_replaced_files_have_an_eighth_of_the_room() -> None:
+    """A stream replaces files all day long: without it memory grows to the bound of all files."""
+    cache = FileCache(16 * ROWS.nbytes)
+    for number in range(5):
+        cache.keep(Path(str(number)), ROWS)
+        cache.replaced([Path(str(number))])
+
+    kept = [number for number in range(5) if cache.rows(Path(str(number))) is not None]
+    assert kept == [3, 4]
 
 
 @pytest.mark.parametrize(("gigabytes", "megabytes"), [(1, 256), (8, 512), (23, 1024)])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from livemart.arrow.bags import WEIGHT
+from livemart.delta.changes import NetChanges
+from livemart.delta.log import log_path
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
@@ -32,3 +36,19 @@ def test_changes_across_a_changed_column_are_unavailable(warehouse: Warehouse) -
 
     with pytest.raises(RefreshError, match="CDF_UNAVAILABLE"):
         warehouse.changes(RELATION, 1, 2)
+
+
+def test_changes_of_the_newest_commits_alone_stay_in_memory(tmp_path: Path) -> None:
+    """Each batch leaves some: over a day they would fill what all of them may take."""
+    changes, schema = NetChanges(), pa.schema([("n", pa.int64())])
+    for version in range(20):
+        log_path(tmp_path, version).parent.mkdir(exist_ok=True)
+        # Whoever reads it from the log finds no row.
+        log_path(tmp_path, version).write_text('{"commitInfo": {}}')
+        changes.keep(tmp_path, version, pa.table({"n": [version], WEIGHT: [1]}))
+
+    def found(version: int) -> list[int]:
+        rows = changes.between(tmp_path, RELATION, schema, version - 1, version)
+        return rows.column("n").to_pylist()
+
+    assert [version for version in range(1, 20) if found(version)] == list(range(4, 20))
