@@ -1,9 +1,11 @@
 """`make bench-serve`: what a reader of the page waits for.
 
 A server in a separate process, on one core: dashboard reads at a steady rate while snapshots are
-published. Then the time from a commit in the store to the last of many push clients. With
-`--pipeline` (needs Java) also the time from a file in the landing folder to a push client of `up`.
-JSON lines on standard output, progress on standard error.
+published. Then the same reads beside silent connections and a greedy caller, who asks on many
+connections for as many rows as an answer may have, and asks again at once. Then the time from a
+commit in the store to the last of many push clients. With `--pipeline` (needs Java) also the time
+from a file in the landing folder to a push client of `up`. JSON lines on standard output, progress
+on standard error.
 
 A read is timed from the instant it was due: a slow answer is not hidden by those behind it.
 """
@@ -19,8 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 
@@ -29,6 +31,7 @@ from bench.serving_store import restaurant_id
 
 ROOT = Path(__file__).resolve().parents[1]
 _CONNECTIONS = 64
+_SILENT_AGAIN_S = 30
 _KINDS = ("metrics", "top-dishes", "trend")
 # A page's requests: the tiles and dishes with each button, the trend now and then.
 _WEIGHTS = (45, 45, 10)
@@ -45,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=int, default=60, help="how long reads are counted")
     parser.add_argument("--warm-up", type=int, default=10, help="seconds before they count")
     parser.add_argument("--every", type=float, default=30, help="seconds between two snapshots")
+    parser.add_argument("--idle", type=int, default=6_000, help="silent connections beside reads")
+    parser.add_argument("--greedy", type=int, default=50, help="connections of the greedy caller")
     parser.add_argument("--clients", type=int, default=2_000, help="push clients")
     parser.add_argument("--snapshots", type=int, default=10, help="that push clients wait for")
     parser.add_argument("--pipeline", action="store_true", help="from a file to the page, too")
@@ -69,6 +74,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report("read_p50_ms", percentile(took, 0.5) * 1_000)
             report("read_p99_ms", percentile(took, 0.99) * 1_000)
             report("read_slowest_ms", max(took) * 1_000)
+        with serving(warehouse) as (address, _):
+            beside, pulls = asyncio.run(read_beside_others(address, given))
+            say(f"{len(beside)} reads beside {given.idle} idle connections and {pulls}")
+            report("read_beside_others_p99_ms", percentile(beside, 0.99) * 1_000)
+            report(
+                "read_beside_others_p95_ratio", percentile(beside, 0.95) / percentile(took, 0.95)
+            )
         with serving(warehouse) as (address, used_s):
             last, half, cpu = asyncio.run(push_to_all(address, url, given, used_s))
             report(f"push_{given.clients}_clients_s", median(last))
@@ -95,10 +107,15 @@ async def read_steadily(address: Address, given: argparse.Namespace) -> list[flo
 
     async def read(path: str, due: float, counts: bool) -> None:
         reader, writer = await idle.get()
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode())
-        head = await reader.readuntil(b"\r\n\r\n")
-        status, length = int(head[9:12]), head.lower().split(b"content-length: ")[1]
-        await reader.readexactly(int(length.split(b"\r\n")[0]))
+        request = f"GET {path} HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode()
+        try:
+            writer.write(request)
+            status, _ = await read_answer(reader)
+        except (OSError, asyncio.IncompleteReadError):
+            # It had been silent, and made room for another one.
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(request)
+            status, _ = await read_answer(reader)
         if status != 200:
             raise RuntimeError(f"{path}: {status}")
         if counts:
@@ -117,6 +134,69 @@ async def read_steadily(address: Address, given: argparse.Namespace) -> list[flo
     while not idle.empty():
         idle.get_nowait()[1].close()
     return took
+
+
+async def read_beside_others(
+    address: Address, given: argparse.Namespace
+) -> tuple[list[float], dict[int, int]]:
+    """Return the same beside others, and how many answers the greedy caller had by status."""
+    async with silent(address, given.idle), greedy(address, given.greedy) as pulls:
+        return await read_steadily(address, given), pulls
+
+
+@asynccontextmanager
+async def silent(address: Address, count: int) -> AsyncIterator[None]:
+    """Hold connections that say nothing, of many addresses; one that is ended comes back later."""
+
+    async def be_silent(number: int) -> None:
+        origin = (f"127.0.{1 + number // 200 % 200}.{1 + number % 200}", 0)
+        while True:
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection(*address, local_addr=origin)
+                await reader.read()
+                writer.close()
+            await asyncio.sleep(_SILENT_AGAIN_S)
+
+    async with cancelled([be_silent(number) for number in range(count)]):
+        yield
+
+
+@asynccontextmanager
+async def greedy(address: Address, count: int) -> AsyncIterator[dict[int, int]]:
+    """Pull rows on so many connections of one other address; yield the answers by status."""
+    answers: dict[int, int] = {}
+    path = "/v1/models/restaurant_sales_trend?limit=10000"
+
+    async def pull() -> None:
+        reader, writer = await asyncio.open_connection(*address, local_addr=("127.0.0.2", 0))
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode())
+                status, _ = await read_answer(reader)
+                answers[status] = answers.get(status, 0) + 1
+        writer.close()
+
+    async with cancelled([pull() for _ in range(count)]):
+        yield answers
+
+
+@asynccontextmanager
+async def cancelled(coroutines: Sequence[Coroutine[None, None, None]]) -> AsyncIterator[None]:
+    """Run coroutines beside the block, and cancel them behind it."""
+    tasks = [asyncio.create_task(each) for each in coroutines]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """Return status and body of an answer whose head says how long it is."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]
+    return int(head[9:12]), await reader.readexactly(int(length))
 
 
 async def push_to_all(

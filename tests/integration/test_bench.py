@@ -57,9 +57,11 @@ def test_the_serving_benchmark_runs_from_a_file_to_the_page(tmp_path: Path) -> N
     figures = _figures(
         *("serve", "--folder", str(tmp_path), "--restaurants=5", "--rate=20", "--seconds=3"),
         *("--warm-up=1", "--every=2", "--clients=10", "--snapshots=2", "--pipeline", "--files=1"),
+        *("--idle=20", "--greedy=5"),
     )
 
     assert figures["read_p99_ms"] > 0
+    assert figures["read_beside_others_over_alone_p95"] > 0
     assert figures["push_10_clients_s"] > 0
     assert figures["file_to_page_p50_s"] > 0
     assert list(tmp_path.iterdir()) == []
