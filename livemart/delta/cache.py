@@ -63,8 +63,8 @@ class _Rows:
 class FileCache:
     """The files read or written last, up to a number of bytes. Safe to use from several threads.
 
-    Files that a newer version has replaced are kept for readers of the version before, and have an
-    eighth of the room: a stream replaces files all day long, and memory would grow to the bound.
+    Files that a newer version has replaced are kept for readers of the version before. They have an
+    eighth of the room: a stream replaces files all day long.
     """
 
     def __init__(self, most_bytes: int | None = None) -> None:

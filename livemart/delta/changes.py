@@ -21,7 +21,7 @@ from livemart.delta.parquet import read_change_file
 from livemart.errors import RefreshError
 
 _CACHED_BYTES = 256 * 1024 * 1024
-# Of a table: who reads is one snapshot behind, and a snapshot is one or two commits of it.
+# For each table: a reader is one snapshot behind, which is one or two commits.
 _CACHED_VERSIONS = 16
 
 

@@ -43,7 +43,7 @@ def test_changes_of_the_newest_commits_alone_stay_in_memory(tmp_path: Path) -> N
     changes, schema = NetChanges(), pa.schema([("n", pa.int64())])
     for version in range(20):
         log_path(tmp_path, version).parent.mkdir(exist_ok=True)
-        # Whoever reads it from the log finds no row.
+        # A reader of the log finds no row.
         log_path(tmp_path, version).write_text('{"commitInfo": {}}')
         changes.keep(tmp_path, version, pa.table({"n": [version], WEIGHT: [1]}))
 
