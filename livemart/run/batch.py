@@ -1,8 +1,8 @@
 """Runs one micro-batch, from landed rows to a snapshot row.
 
-Used by the pipeline, for one refresh as for the stream. `stages.py` has the order of its stages;
-the serving store comes after the row, and Spark's checkpoint last of all. A batch that dies in
-between runs again from the same frontier.
+Used by the pipeline, for one refresh as for the stream. `stages.py` has the order of its stages.
+After the row the serving store is filled, and Spark's checkpoint is written last. A batch that dies
+before that runs again from the same frontier.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from livemart.state.snapshots import Kind, ModelState, Snapshot
 
 
 class BatchWatcher(Protocol):
-    """Is told about the course of a micro-batch."""
+    """Takes the events of a micro-batch."""
 
     def step(self, text: str) -> None: ...
     def model_changed(
@@ -69,19 +69,19 @@ class BatchWatcher(Protocol):
 
 @dataclass(slots=True)
 class BatchRecord:
-    """What a micro-batch has done up to now, whatever becomes of it; all by unique id.
-
-    `ended`: see `refresh_models`; `states`: models that a refresh has ended with; `under_way`:
-    those that it has begun, or that have failed; `ended_at`: when models and tests ended; `built`:
-    what dbt says of a build.
-    """
+    """Records the work of a micro-batch up to now, even if it fails; all by unique id."""
 
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     ended: dict[str, EndedModel] = field(default_factory=dict)
+    """See `refresh_models`."""
     states: dict[str, ModelState] = field(default_factory=dict)
+    """The models that a refresh has finished."""
     under_way: dict[str, None] = field(default_factory=dict)
+    """The models that a refresh has begun, or that have failed."""
     ended_at: dict[str, datetime] = field(default_factory=dict)
+    """When models and tests ended."""
     built: dict[str, NodeResult] = field(default_factory=dict)
+    """dbt's results of a build."""
 
     def model_changed(self, unique_id: str, word: str, state: ModelState | None) -> None:
         """Note that the refresh of a model began, or ended in `state`; from several threads."""
@@ -94,18 +94,17 @@ class BatchRecord:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The result of a micro-batch. `snapshot` is None if there was nothing to do.
-
-    Then `checks` are those of a held snapshot that stays held. `drift_before`: what the snapshot
-    before this one has told already.
-    """
+    """The result of a micro-batch."""
 
     batch_id: int
     snapshot: Snapshot | None
+    """None if there was nothing to do."""
     checks: Mapping[str, TestResult] = field(default_factory=dict)
+    """Without a snapshot: those of a held snapshot that stays held."""
     rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
     record: BatchRecord = field(default_factory=BatchRecord)
     drift_before: Mapping[str, Drift] = field(default_factory=dict)
+    """The drift that the snapshot before this one has reported already."""
 
     @property
     def is_held(self) -> bool:
@@ -115,24 +114,23 @@ class BatchOutcome:
 
 @dataclass(slots=True)
 class BatchRunner:
-    """Runs landed micro-batches of one epoch, one after the other.
-
-    `selected`: models to rebuild in the first batch whatever their state; `left_out`: models that
-    are set aside, though nothing is wrong with them; `runs_again`: a batch in which a model failed
-    is run again by itself; `is_outdated`: whether the project as it is written is not the one that
-    runs. `record` is of the micro-batch under way.
-    """
+    """Runs landed micro-batches of one epoch, one after the other."""
 
     runtime: Runtime
     epoch: str
     now: Callable[[], datetime]
     watcher: BatchWatcher
     selected: frozenset[str] = frozenset()
+    """Models to rebuild in the first batch whatever their state."""
     left_out: frozenset[str] = frozenset()
+    """Models that are set aside, though nothing is wrong with them."""
     runs_again: bool = False
+    """True if a batch in which a model failed is run again by itself."""
     is_outdated: Callable[[], bool] = lambda: False
+    """Whether the project has edits that do not run yet."""
     record: BatchRecord = field(init=False, default_factory=BatchRecord)
-    # What was asked when the project was read may be older than its views.
+    """The record of the micro-batch under way."""
+    # The answers from when the project was read may be older than its views.
     _has_refreshed: bool = False
 
     def refresh(self, landed: LandedBatch) -> BatchOutcome:
@@ -161,7 +159,7 @@ class BatchRunner:
             try:
                 outcome = self._run(self._started(batch, frontier), questions)
             except SqlChanged:
-                # What it has ended with stays as it is: all that has no other SQL.
+                # Models that it has finished keep their state: their SQL is the same.
                 continue
             self._has_refreshed = True
             return outcome
@@ -193,7 +191,7 @@ class BatchRunner:
         """Run the stages of a batch.
 
         Raises:
-            SqlChanged: its models start anew, with other SQL.
+            SqlChanged: its models start again, with other SQL.
         """
         for stage in stages(batch):
             match stage:
@@ -217,7 +215,7 @@ class BatchRunner:
         return BatchOutcome(batch.landed.batch_id, None)
 
     def _started(self, batch: Batch, frontier: Snapshot) -> Batch:
-        """Return a batch with where its models start, as they are written now."""
+        """Return a batch with the starts of its models, as they are written now."""
         runtime = self.runtime
         runtime.plans.renew()
         starts = find_starts(
@@ -239,7 +237,7 @@ class BatchRunner:
         )
 
     def _left_out(self, frontier: Snapshot | None) -> dict[str, Start]:
-        """Return where the models start that the selection leaves out, by unique id.
+        """Return the starts of the models that the selection leaves out, by unique id.
 
         Raises:
             ConfigError: SELECTION_EMPTY, if nothing is left to refresh.
@@ -360,7 +358,7 @@ class BatchRunner:
     ) -> dict[str, TestResult]:
         """Return the tests that go on holding the held `frontier`, though they wait.
 
-        They have not passed on rows that no reader has seen, of a model that is set aside.
+        Each reads a model that is set aside, and has not passed on rows that no reader has seen.
         """
         project, published = self.runtime.project, self.runtime.log.newest_published()
         states = published.models if published else {}

@@ -1,9 +1,9 @@
-"""Asks again, in a batch, what nodes asked the warehouse while they were compiled.
+"""Repeats, in a batch, the questions that nodes asked the warehouse while they were compiled.
 
-Used by `BatchRunner`. Once all that a model reads is refreshed, its questions are asked again,
-where a table that they name has changed. With another answer the model is compiled again: as long
-as its SQL stays what it was, it stays incremental. With other SQL it waits, as does what reads it;
-once all others have ended the batch begins again, and what it has ended with stays.
+Used by `BatchRunner`. Once all that a model reads is refreshed, its questions are asked again if a
+table that they name has changed. With another answer the model is compiled again: it stays
+incremental as long as its SQL stays the same. With other SQL it waits, and so do the models that
+read it; once all others have ended the batch begins again, and the finished models stay.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class NotCompiledError(Exception):
 
 
 class BatchQuestions:
-    """The questions of one batch, asked once each; several threads at once.
+    """The questions of one batch, asked once each; several threads may ask.
 
-    `lost`: by unique id of a stored model, why it cannot be computed: dbt cannot compile it or a
-    view that it reads, or its policy forbids the SQL that it has now. `one_dbt` is held by whoever
-    lets dbt work in the middle of a batch.
+    `lost` holds, by unique id of a stored model, why it cannot be computed. Either dbt cannot
+    compile it or a view that it reads, or its policy forbids the SQL that it has now. A thread
+    holds `one_dbt` while it lets dbt work in the middle of a batch.
 
     Args:
         runtime: the warm process.
@@ -60,7 +60,7 @@ class BatchQuestions:
         self._changed: set[str] = set()
 
     def ask(self, unique_id: str, inputs: PinnedInputs, *, asks_all: bool) -> None:
-        """Ask again what a model and the views in it asked.
+        """Ask the questions of a model and of the views in it again.
 
         Args:
             unique_id: of a stored model; all that it reads is refreshed.
@@ -78,7 +78,7 @@ class BatchQuestions:
         self._ask(self._project.asking(unique_id), unique_id, inputs, asks_all=asks_all)
 
     def ask_views(self, inputs: PinnedInputs) -> None:
-        """Ask again what views asked that no stored model reads by `ref`.
+        """Ask the questions of views again that no stored model reads by `ref`.
 
         Raises:
             SqlChanged: see `ask`.
@@ -86,7 +86,7 @@ class BatchQuestions:
         project = self._project
         for unique_id, model in project.models.items():
             if not model.is_stored and unique_id in project.questions:
-                # It is asked in the next batch again.
+                # The next batch asks it again.
                 with suppress(NotCompiledError):
                     self._ask([unique_id], unique_id, inputs, asks_all=False)
 
@@ -126,7 +126,7 @@ class BatchQuestions:
         try:
             project = runtime.dbt.compile_for_run()
         except ConfigError as error:
-            # Whoever edits the project costs the batch the models whose rows depend on its run, and
+            # An edit of the project costs the batch the models whose rows depend on its run, and
             # not the stream. All others have the stamps of the run before.
             for unique_id, plan in runtime.plans.models.items():
                 if plan.varies_with_run:
@@ -142,7 +142,7 @@ class BatchQuestions:
     def ask_for_tests(self) -> frozenset[str]:
         """Compile the tests again whose questions have another answer; return those changed.
 
-        Those that write while they are compiled are compiled here alone, once in each batch.
+        Tests that write while they are compiled are compiled only here, once in each batch.
         """
         project = self._project
         due = [
@@ -159,9 +159,9 @@ class BatchQuestions:
         return frozenset()
 
     def begin_again(self) -> None:
-        """Take the SQL that dbt has by now for that of the models.
+        """Replace the SQL of the models by the SQL that dbt has now.
 
-        Those are lost whose policy forbids it.
+        A model whose policy forbids the new SQL is lost.
         """
         runtime = self._runtime
         self._changed.clear()
@@ -176,9 +176,9 @@ class BatchQuestions:
         return self._runtime.dbt.project
 
     def _compile_again(self, nodes: Collection[str]) -> frozenset[str]:
-        """Compile nodes again; return those whose SQL is another one, or cannot be had."""
+        """Compile nodes again; return those whose SQL has changed or cannot be compiled."""
         runtime, before = self._runtime, self._runtime.project
-        # dbt finds in the catalog what this batch has made, and views with the columns of today.
+        # dbt finds in the catalog the tables of this batch, and views with their newest columns.
         register(runtime.spark, runtime.settings.warehouse, self._project, remakes_views=True)
         message = ""
         try:
@@ -208,7 +208,7 @@ class BatchQuestions:
         models = [project.models[node] for node in nodes if node in project.models]
         if not all(model.is_stored for model in models):
             register(self._runtime.spark, self._runtime.settings.warehouse, project)
-            # What another view gives, no version of a table tells.
+            # The rows of another view may change without a new version of a table.
             self._asks_all = True
 
     def _lose_readers(self, project: Project, part: str, message: str) -> None:
@@ -217,7 +217,7 @@ class BatchQuestions:
                 self.lost[unique_id] = message
 
     def _compared(self, project: Project, question: Question) -> Question:
-        """Return what a question is compared with later: Spark and dbt may name a type unlike."""
+        """Return a question for later comparison: Spark and dbt may name a type differently."""
         if question.kind in ("columns", "relation"):
             return self._answered(project, question)
         return question
@@ -255,7 +255,7 @@ class BatchQuestions:
         return list(flat.relations)
 
     def _answered(self, project: Project, question: Question) -> Question:
-        """Return a question with the answer of now."""
+        """Return a question with its present answer."""
         match question.kind:
             case "columns":
                 return columns_question(question.about, self._columns(project, question))
@@ -267,7 +267,7 @@ class BatchQuestions:
         return session_of(self._runtime.spark, project.session)
 
     def _columns(self, project: Project, question: Question) -> list[tuple[str, str]]:
-        """Return names and types as of now; Spark's of a view are those when it was made."""
+        """Return present names and types; Spark keeps those of a view from when it was made."""
         from pyspark.errors import AnalysisException
 
         runtime, relation = self._runtime, question.about
@@ -280,7 +280,7 @@ class BatchQuestions:
                 sql = views[relation]
         with suppress(AnalysisException):
             return self._session(project).sql(sql).dtypes
-        # Maybe of tables that this batch has made.
+        # They may be of tables that this batch has made.
         register(runtime.spark, runtime.settings.warehouse, project)
         with suppress(AnalysisException):
             return self._session(project).sql(sql).dtypes
@@ -294,7 +294,7 @@ class BatchQuestions:
 
 
 def _refreshed_before(project: Project, unique_id: str) -> set[str]:
-    """Return the relations that are what they will be in this batch when a model begins."""
+    """Return the relations that no longer change in this batch once a model begins."""
     relations = {source.relation for source in project.sources.values()}
     relations |= {it.relation for it in project.models.values() if it.materialized == "seed"}
     stack = [unique_id]

@@ -1,7 +1,7 @@
-"""Corrects what the tables' logs say of their files, for readers that are not livemart's.
+"""Corrects the entries for files in the tables' logs, for readers that are not livemart's.
 
-Used after a micro-batch: at once for what Spark wrote in it, and once a day for all tables. A table
-of an earlier version of livemart is looked into once, file by file.
+Used after a micro-batch: at once for the tables that Spark wrote in it, and once a day for all. The
+files of a table that an earlier version of livemart wrote are read once.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def correct_files(
     seconds: float = _CORRECTION_S,
     looks_into_files: bool = False,
 ) -> set[str]:
-    """Correct what the logs of tables say of their files; return the tables where all is right.
+    """Correct the entries for files in the logs of tables; return the tables that are right.
 
     Args:
         tables: a micro-batch has just been published.
         relations: the tables to look at.
-        seconds: for how long; what is left then is done the next time.
-        looks_into_files: of files of earlier versions, too, what Parquet says by itself.
+        seconds: for how long; the rest is done the next time.
+        looks_into_files: corrects files of earlier versions, too, by what Parquet itself holds.
     """
     until, counts, done = time.monotonic() + seconds, dict[str, int](), set[str]()
     for relation in sorted(relations):
@@ -46,7 +46,7 @@ def correct_files(
                 looks_into_files=looks_into_files,
             )
         except Exception as error:
-            # Whatever it is: it costs no micro-batch.
+            # No fault of this costs a micro-batch.
             structlog.get_logger().warning(
                 "bounds_not_corrected",
                 table=relation,
@@ -57,7 +57,7 @@ def correct_files(
             continue
         if is_whole:
             done.add(relation)
-    # What Spark writes needs it after each commit: nothing to be told.
+    # Spark's commits need this each time: that is no news for the log.
     if looks_into_files and (files := sum(counts.values())):
         corrected = [relation for relation, count in counts.items() if count]
         structlog.get_logger().info("bounds_corrected", tables=corrected, files=files)
@@ -70,7 +70,7 @@ def look_into_tables(
     """Correct the files of all tables; return when each was first looked into, by its id.
 
     Args:
-        tables: all that are there.
+        tables: all of the warehouse.
         now: the wall clock, UTC.
         noted: what this returned before; those tables are not looked into again.
     """

@@ -1,7 +1,7 @@
 """Lets dbt make tables in the middle of a batch.
 
-Used by `BatchRunner`: a build makes every model this way, a refresh only the seeds that changed,
-because their rows are files of the project, not SQL, and tables that dbt alone writes.
+Used by `BatchRunner`. A build makes every model this way. A refresh makes only tables that dbt
+alone writes, and the seeds that changed: their rows are files of the project, not SQL.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def build_models(
     Args:
         runtime: the warm process.
         frontier: the newest snapshot of the log.
-        built: takes dbt's result of each node, whatever becomes of the build.
+        built: takes dbt's result of each node, even if the build fails.
         left_out: unique ids of models that are not built; none of the others reads one.
 
     Raises:
@@ -61,7 +61,7 @@ def build_models(
     if failures := failures_of(
         runtime.project, results, partial(error_as_written, runtime.session)
     ):
-        # dbt runs its last hooks after a failure, too; what they say of it does not count here.
+        # dbt runs its last hooks after a failure, too; their results do not count here.
         with suppress(ConfigError):
             built.update(runtime.dbt.end_run({}))
         raise RefreshError(
@@ -108,7 +108,7 @@ def _hook_failed(message: str) -> RefreshError:
 
 
 def build_seeds(runtime: Runtime, seeds: Mapping[str, Rebuild]) -> dict[str, Loaded | Broken]:
-    """Load seeds; of one that cannot be loaded the start has dbt's own message."""
+    """Load seeds; the start of one that cannot be loaded gets dbt's own message."""
     models = runtime.project.models
     started = perf_counter()
     results = runtime.dbt.build(only=seeds, data_tests=False)
@@ -128,7 +128,7 @@ def build_seeds(runtime: Runtime, seeds: Mapping[str, Rebuild]) -> dict[str, Loa
 
 
 def build_alone(runtime: Runtime, unique_id: str) -> None:
-    """Let dbt build a model whose rows it alone writes, on the tables as they lie.
+    """Let dbt build a model whose rows it alone writes, on the tables as they are now.
 
     Raises:
         ModelFailedError: with dbt's own message.
@@ -138,12 +138,12 @@ def build_alone(runtime: Runtime, unique_id: str) -> None:
     # dbt finds tables in the catalog only, and some of these were made a moment ago.
     register(runtime.spark, runtime.settings.warehouse, project, remakes_views=True)
     if not runtime.warehouse.exists(model.relation):
-        # Its folder is gone, and dbt would add to what the catalog still names.
+        # Its folder was removed, and dbt would add to the table that the catalog still names.
         runtime.spark.sql(f"drop table if exists {name_of(model.relation)}")
     try:
         results = runtime.dbt.build(only=[unique_id], data_tests=False)
     except ConfigError as error:
-        # Whoever edits the project costs the batch this model, and not the stream.
+        # An edit of the project costs the batch this model, and not the stream.
         raise ModelFailedError(model, error.message) from error
     result = results.get(unique_id)
     if result is not None and result.status in ("success", "warn"):

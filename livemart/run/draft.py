@@ -1,7 +1,7 @@
-"""Drafts a micro-batch: fixes what it reads, before models and tests run.
+"""Drafts a micro-batch: fixes its inputs, before models and tests run.
 
 Used by `BatchRunner`, for a build as for a refresh. `as_of` and the version of every source are
-fixed once: whatever runs afterwards reads the same inputs.
+fixed once: all models and tests read the same inputs.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def snapshot_of(
         status="published",
         started_at=batch.started_at,
         finished_at=batch.started_at,
-        # Of tables without records as well.
+        # Tables without records have counts, too.
         landed={
             relation: TableCounts(
                 **asdict(batch.landed.counts.get(relation, Counts())),
@@ -133,7 +133,7 @@ def undeclared_columns(runtime: Runtime) -> dict[str, Drift]:
             continue
         undeclared = undeclared_fields(runtime.warehouse, source)
         if undeclared:
-            # A star stands for the columns that the table has by now.
+            # `select *` reads all columns that the table has by now.
             runtime.plans.renew()
             columns[source.relation] = tuple(
                 DriftedField(

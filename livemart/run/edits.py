@@ -1,7 +1,7 @@
-"""Notices edits of a project: which of its files are new, changed or gone.
+"""Notices edits of a project: files that are new, changed or removed.
 
-Used by the stream, which follows the analyst. Only names, times and sizes are looked at; a folder
-of dbt's results, of a virtual environment or of data is none of the analyst's.
+Used by the stream, which follows the analyst. It compares only names, times and sizes, and skips
+folders of dbt's results, of virtual environments and of data.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".py")
-# Of the project's own folder; below `models` a folder may have any name.
+# Directly below the project's folder; below `models` a folder may have any name.
 _RESULTS = frozenset({"target", "logs"})
 _CACHES = frozenset({"node_modules", "__pycache__", ".git"})
 _ENVIRONMENT = "pyvenv.cfg"

@@ -1,6 +1,6 @@
 """Reads the edits of a project that runs, once its files have settled.
 
-Used by the stream, between micro-batches. An edit that cannot be read is told once and kept for
+Used by the stream, between micro-batches. An edit that cannot be read is reported once and kept for
 `status`, until the files change again.
 """
 
@@ -22,7 +22,7 @@ _LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """What becomes of a model or a test: `new`, `changed` or `gone`; of a model, its strategy."""
+    """A model or test that an edit makes `new`, `changed` or `gone`; a model has its strategy."""
 
     unique_id: str
     word: str
@@ -30,7 +30,7 @@ class PlanChange:
 
 
 class EditWatcher(Protocol):
-    """Is told about edits."""
+    """Takes reports of edits."""
 
     def step(self, text: str) -> None: ...
     def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None: ...
@@ -40,13 +40,13 @@ class EditWatcher(Protocol):
 class Follower:
     """Looks for edits of one project, and reads them.
 
-    `refusal` says why the project as it is written now is not the one that runs, None if it is.
+    `refusal` says why an edit of the project does not run; None if the project runs as written.
     """
 
     def __init__(self, runtime: Runtime, watcher: EditWatcher) -> None:
         self._runtime = runtime
         self._watcher = watcher
-        # The files that what runs, or what was refused, was read from.
+        # The files of the project that was read last: it runs, or was refused.
         self._read_at = self._last_look = runtime.read_at
         self._looks_at = 0.0
         self._edited_files: list[str] = []
@@ -59,7 +59,7 @@ class Follower:
     def look(self) -> Runtime | None:
         """Return the process with an edited project, once its files have settled.
 
-        None if nothing was edited, or what was edited cannot be read, or means the same.
+        None if no file was edited, or the edited project cannot be read, or means the same.
         """
         if monotonic() < self._looks_at:
             return None
@@ -71,7 +71,7 @@ class Follower:
         return self._read()
 
     def settle(self, stop: Event) -> Runtime | None:
-        """Wait until the files have settled, and return what `look` would."""
+        """Wait until the files have settled; return the process with the edited project."""
         while self.has_edits() and not stop.wait(_LOOK_SECONDS):
             if (edited := self.look()) is not None:
                 return edited
@@ -91,7 +91,7 @@ class Follower:
         try:
             edited = reread(runtime)
         except Exception as error:
-            # Whatever an edit does to dbt or to the planner, the stream outlives it.
+            # No edit ends the stream, whatever fault of dbt or of the planner it causes.
             self._refuse(files, error)
             return None
         self.refusal = None
@@ -115,7 +115,7 @@ class Follower:
 
 
 def plan_changes(before: Runtime, after: Runtime) -> list[PlanChange]:
-    """Return what becomes of the models and tests, models first, in dependency order."""
+    """Return the models and tests that an edit changes, models first, in dependency order."""
     was = {**before.fingerprints, **before.prover.fingerprints}
     now = {**after.fingerprints, **after.prover.fingerprints}
     strategies = {key: plan.strategy.name for key, plan in after.plans.models.items()}

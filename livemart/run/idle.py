@@ -1,8 +1,8 @@
 """Tells from files and versions whether a refresh would find anything to do.
 
-Used by `refresh`, which then starts neither Spark nor dbt. A pass keeps what it has looked at, if
-it leaves nothing to do; as long as all of that is as it was, another pass would find the same. In
-doubt there is something to do.
+Used by `refresh`, which then starts neither Spark nor dbt. A pass that leaves nothing to do keeps a
+digest of its inputs. As long as that digest is the same, another pass would find the same. In doubt
+there is something to do.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 
 
 def note_pass(runtime: Runtime, files: WaitingFiles | None, *, is_published: bool) -> None:
-    """Keep what a pass has looked at, unless it has left something to do.
+    """Keep the inputs that a pass has looked at, unless it has left something to do.
 
     Args:
         runtime: the process, after the pass; it holds the warehouse.
         files: of its landing folder, before the pass.
-        is_published: the serving store took all that it is to hold.
+        is_published: the serving store holds all that it should.
     """
     settings, newest = runtime.settings, runtime.log.newest()
     if newest is None or newest.status != "published" or settings.as_of or files is None:
         return
     if not all(aside.is_left_out for aside in newest.set_aside.values()):
         return
-    # The answer may be another one, whatever was asked.
+    # The same question may get another answer.
     if runtime.project.questions or not is_published:
         return
     try:
@@ -119,7 +119,7 @@ def _note(
         is_served,
         logs,
     )
-    # What was read now is what the pass has read, or it is an edit that no pass has seen.
+    # Other files are an edit that no pass has seen.
     if runtime.files.look() == runtime.read_at:
         keep_pass(settings.warehouse, last)
 
@@ -127,7 +127,7 @@ def _note(
 def has_nothing_to_do(
     settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> bool:
-    """Return True if a refresh would find what the newest pass has found, and note this pass.
+    """Return True if a refresh would find the same as the newest pass, and note this pass.
 
     Args:
         settings: of the refresh.
@@ -135,7 +135,7 @@ def has_nothing_to_do(
 
     Raises:
         StateError: RUNNER_LIVES, CHECKPOINT_*.
-        ConfigError: the project or its profile is not there.
+        ConfigError: the project or its profile does not exist.
     """
     if settings.as_of is not None or kept_pass(settings.warehouse) is None:
         return False
@@ -179,10 +179,10 @@ def _is_same(settings: Settings, last: LastPass, newest: Snapshot, now: datetime
 
 
 def _end_as_before(settings: Settings, logs: Sequence[LogAtEnd], now: datetime) -> bool:
-    """Return whether no record log holds more, and note that it was asked.
+    """Return True if no record log holds more, and note that it was asked.
 
-    One that was made anew and ends at the same numbers is met by the pass after that, with its
-    first record.
+    A log that was created again may end at the same numbers: the pass after its next record meets
+    it.
     """
     if not logs:
         return True
@@ -228,7 +228,7 @@ def _table(warehouse: Warehouse, relation: str) -> tuple[str, int] | None:
 
 
 def _is_confirmed(settings: Settings, newest: Snapshot) -> bool:
-    """Tell the readers that what they see is still the newest; False if they do not see it all."""
+    """Confirm to readers that they see the newest snapshot; False if they do not see it all."""
     from livemart.publish.publisher import confirm, is_whole
     from livemart.store.store import Store
 

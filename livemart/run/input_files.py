@@ -1,6 +1,6 @@
 """Lists the files that a run reads, each with size and times: the project, and what waits to land.
 
-Used before anything is started: who finds them as they were need not start.
+Used before anything is started: a command that finds them unchanged need not start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from livemart.run.edits import ProjectFiles
 from livemart.run.target_folder import target_folder
 from livemart.settings import Settings
 
-# To look at more of them takes as long as what it would save.
+# A look at more of them takes as long as the start that it would save.
 _MANY_FILES = 50_000
 
 WaitingFiles = Sequence[tuple[str, int, int]]
@@ -31,7 +31,7 @@ def project_files(settings: Settings) -> ProjectFiles:
 
 
 def waiting_files(settings: Settings) -> WaitingFiles | None:
-    """Return name, size and change time of each file that waits; None if they are many, or hidden.
+    """Return name, size and change time of each waiting file; None if they are many or unreadable.
 
     All below the landing folder, whatever the patterns of sources: Spark reads more by a pattern
     than Python would.
@@ -46,10 +46,10 @@ def waiting_files(settings: Settings) -> WaitingFiles | None:
             try:
                 status = os.stat(path)
             except FileNotFoundError:
-                # Gone since it was listed.
+                # It was removed since it was listed.
                 continue
             except OSError:
-                # Nobody can tell.
+                # Its size and time are not known.
                 return None
             files.append((path, status.st_size, status.st_mtime_ns))
         if len(files) > _MANY_FILES:

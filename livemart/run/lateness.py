@@ -1,7 +1,7 @@
 """Measures how late records come, of the sources that say `lateness: measured`.
 
-Used once per batch, before the watermarks. A record is late by how far its event time is behind the
-newest one that the snapshot before it had; so many are counted by day and by bound, in a table.
+Used once per batch, before the watermarks. The lateness of a record is the time from its event time
+to the newest event time of the snapshot before it. A table counts records by day and by bound.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from livemart.refresh.context import BatchContext
 from livemart.state.snapshots import Snapshot
 
 _TABLE = "lateness"
-# A record counts for the first of these seconds that it is not above; NULL stands for longer.
+# A record counts for the least of these seconds that covers its lateness; NULL stands for longer.
 _BOUNDS_S = (
     *(0, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200),
     *(86_400, 172_800, 259_200, 604_800, 1_209_600, 2_592_000),
 )
 _DAYS = 7
-# Of all records of these days. So few decide nothing.
+# The share of all records of these days. Fewer records than this decide nothing.
 _COVERED = 0.999
 _FEWEST = 1_000
 # A backlog of days says nothing about how late records come, and its change would fill the memory.
@@ -54,9 +54,9 @@ def measure_lateness(
 ) -> Mapping[str, timedelta | None]:
     """Count the records of a batch, and return the lateness of each source by its watermark.
 
-    It is the least bound that 99.9 % of the records of seven days keep, counted by the newest event
-    time; None while fewer than 1,000 are counted, or if so many are later than 30 days. A replay
-    finds what the first attempt counted.
+    It is the least bound that 99.9 % of the records of seven days keep; a day is that of the newest
+    event time. None while fewer than 1,000 are counted, or if no bound up to 30 days covers that
+    share. A replay finds the counts of the first attempt.
 
     Args:
         context: identity of the micro-batch.
@@ -90,7 +90,7 @@ def measure_lateness(
 
 
 def instant_of(moment: date) -> datetime:
-    """Return the first instant of a day; a time without a zone is one in UTC."""
+    """Return the first instant of a day, or a time; a time without a zone is in UTC."""
     if not isinstance(moment, datetime):
         moment = datetime.combine(moment, time())
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -116,7 +116,7 @@ def _counted(
         return _Counts()
     mark = instant_of(reached)
     if newest.as_of is not None:
-        # A time of the future says nothing about the others.
+        # A time in the future says nothing about the others.
         mark = min(mark, newest.as_of)
     rows = change.filter(pc.and_(pc.greater(change[WEIGHT], 0), pc.is_valid(change[column])))
     moments = rows[column].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()

@@ -1,6 +1,6 @@
-"""Clears what a first build that never committed leaves behind: files that no commit names.
+"""Removes the files of a first build that never committed: no commit names them.
 
-Used when a project is opened to be written; the warehouse is held, so nobody else is at work on it.
+Used when a project is opened to be written; the warehouse is held, so no other process works on it.
 Spark writes data files first and the commit last. A table that was never committed has no rows, and
 no reader.
 """

@@ -1,7 +1,7 @@
-"""Runs a project once: builds it, or refreshes it with what waits, or with all that comes.
+"""Runs a project once: builds it, or refreshes it with all waiting or all coming records.
 
-Used by the commands, and by `Stream` for as long as its project stays the same. All ways land
-through the same checkpoint, and hand each snapshot to the publisher.
+Used by the commands, and by `Stream` for as long as its project stays the same. Build and refresh
+land through the same checkpoint, and hand each snapshot to the publisher.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KEPT_OUTCOMES = 100
 
 
 class Watcher(BatchWatcher, EditWatcher, Protocol):
-    """Is told about the course of a run."""
+    """Takes the events of a run."""
 
     def landing_began(self, batch_id: int, files: int) -> None: ...
     def landed(self, batch: LandedBatch) -> None: ...
@@ -71,7 +71,7 @@ class Interruption:
         """Raise ProjectEdited in a micro-batch that has begun, but must not run any more."""
 
     def succeeded(self) -> None:
-        """Hear that a micro-batch has run."""
+        """Note that a micro-batch has run."""
 
 
 @dataclass(slots=True)
@@ -96,11 +96,11 @@ class Pipeline:
 
     Args:
         runtime: the warm process; the lock is held.
-        watcher: is told what happens.
+        watcher: takes the events of the run.
         now: the wall clock, UTC.
         stop: set from a signal handler; a micro-batch under way is finished, none is begun.
         abandon: set by a second signal; the micro-batch under way is given up as well.
-        leaves_out: what the settings do not select is set aside, and not refreshed.
+        leaves_out: models that the settings do not select are set aside, and not refreshed.
     """
 
     runtime: Runtime
@@ -180,9 +180,9 @@ class Pipeline:
         *,
         selected: frozenset[str] = frozenset(),
     ) -> None:
-        """Refresh at every interval until told to stop, or interrupted.
+        """Refresh at every interval until `stop` is set, or interrupted.
 
-        What was never built is built first. A source that is away is waited for.
+        A project that was never built is built first. A source that is away is waited for.
 
         Args:
             every: from the begin of a micro-batch to that of the next one.
@@ -313,7 +313,7 @@ class Pipeline:
 
     @contextmanager
     def _writing_failures(self, runner: BatchRunner, command: str) -> Iterator[None]:
-        """Write what was done into dbt's artifacts if it comes to no snapshot."""
+        """Write dbt's artifacts of a micro-batch that fails without a snapshot."""
         try:
             yield
         except ProjectEdited:
@@ -365,7 +365,7 @@ class Pipeline:
             runtime.settings,
             now=self.now,
         )
-        # What waited in a record log is landed in bounded steps, one a query.
+        # Waiting records of a record log land in bounded steps, one a query.
         while is_cut or (trigger == "available_now" and landing.is_behind()):
             is_cut = self._await_query(landing, body, trigger, interruption)
             if self.stop.is_set():
@@ -408,7 +408,7 @@ class Pipeline:
                 query.stop()
 
     def _end(self, landing: Landing, query: StreamingQuery) -> None:
-        """Let the micro-batch under way come to its end, then stop; `abandon` does not wait."""
+        """Let the micro-batch under way end, then stop; `abandon` does not wait."""
         # Else the next one could begin between the look and the stop, and be cut off.
         landing.end()
         while query.isActive and query.status["isTriggerActive"]:
@@ -418,7 +418,7 @@ class Pipeline:
         query.stop()
 
     def _remake_views(self) -> None:
-        """Let Spark read the views anew: one keeps the columns and types that its inputs had."""
+        """Let Spark read the views again: one keeps the columns and types that its inputs had."""
         runtime = self.runtime
         warehouse = runtime.settings.warehouse
         register(runtime.spark, warehouse, runtime.project, remakes_views=True)

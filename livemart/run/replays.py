@@ -1,8 +1,8 @@
 """Replays a micro-batch as long as its faults may pass.
 
 Used by the pipeline round the landing stream. A fault of the project or of the state is raised at
-once: no replay overcomes it. Between two attempts it rests, longer each time, and by chance not
-quite as long as others that met the same fault.
+once: no replay overcomes it. Between two attempts it rests, longer each time. The rest is random,
+so that processes that met the same fault do not all return at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Notify = Callable[[BaseException, int, int], None]
 
 
 class Stopped(Exception):
-    """Raised inside a micro-batch that is abandoned because the process was told to stop."""
+    """Raised inside a micro-batch that is abandoned because the process is to stop."""
 
 
 class ProjectEdited(Exception):
@@ -33,14 +33,14 @@ class ProjectEdited(Exception):
 class Replays:
     """Runs a body again while its faults pass.
 
-    A commit of another writer is no fault, and each costs the batch its work only once: a dbt that
-    builds many models beside the stream may hit one micro-batch any number of times, and must not
-    end the stream. Nor is a source that is away a failure of a stream, which waits for it.
+    A commit of another writer is no fault: it only costs the batch its work once. A dbt that builds
+    many models beside the stream may hit one micro-batch any number of times, and must not end the
+    stream. A source that is away is no failure of a stream either: the stream waits for it.
 
     Args:
         attempts: failures in a row, other writers' commits apart, after which the last is raised.
         stop: ends the waiting, and the replays.
-        notify: is told the error, the failures in a row so far and `attempts` before each replay.
+        notify: takes the error, the failures in a row so far and `attempts` before each replay.
         waits_for_sources: however long one is away.
         chance: shortens each rest, by up to a half.
     """
@@ -63,7 +63,7 @@ class Replays:
         self._in_a_row = 0
 
     def succeeded(self) -> None:
-        """Begin counting anew: a micro-batch has ended."""
+        """Count failures from zero again: a micro-batch has ended."""
         self._failures = self._in_a_row = 0
 
     def run(self, body: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """Opens the warm process: lock, Java and jars, session, project, catalog, in this order.
 
-Used by every command that reads or writes the tables of a project. What is opened stays open
-between micro-batches, and is closed in reverse order.
+Used by every command that reads or writes the tables of a project. They all stay open between
+micro-batches, and are closed in reverse order.
 """
 
 from __future__ import annotations
@@ -47,12 +47,7 @@ _LITTLE_BYTES = 32 << 20
 
 @dataclass
 class Runtime:
-    """Everything that stays warm between micro-batches, until the project is edited.
-
-    `files` are those of the project; `read_at` is a look at them from before they were read;
-    `cache` takes the project for the next command, `planned` are plans that it gave. An edit leaves
-    what stays `between_batches` as it is.
-    """
+    """Everything that stays warm between micro-batches, until the project is edited."""
 
     settings: Settings
     spark: SparkSession
@@ -61,10 +56,15 @@ class Runtime:
     project: Project
     log: SnapshotLog
     files: ProjectFiles
+    """Those of the project."""
     read_at: Look
+    """A look at the files from before they were read."""
     between_batches: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
+    """Survives an edit of the project."""
     cache: ProjectCache | None = None
+    """Keeps the project for the next command."""
     planned: InitVar[ProjectPlans | None] = None
+    """Plans that the cache gave."""
     plans: ProjectPlans = field(init=False)
     prover: Prover = field(init=False)
 
@@ -97,7 +97,7 @@ class Runtime:
         dbt = self.dbt
         if self.cache is None or not dbt.is_repeatable or dbt.artifact is None:
             return
-        # What was read now is what was compiled.
+        # The files were not edited since, so they are those that were compiled.
         if self.files.look() == self.read_at:
             cached = CachedProject(self.project, dbt.files_read(), dbt.artifact, self.plans)
             self.cache.write(cached)
@@ -135,7 +135,7 @@ class Runtime:
 
 
 class Narrator(Protocol):
-    """Is told about the start of a run, and about nodes as they begin and end."""
+    """Takes the steps of a start, and the nodes as they begin and end."""
 
     def step(self, text: str) -> None: ...
     def node_changed(
@@ -170,7 +170,7 @@ def load_runtime(
     log, warehouse = SnapshotLog(settings.warehouse), Warehouse(settings.warehouse)
     cache = ProjectCache(settings, read_at)
     cached = None
-    # Where dbt has something to do in any case it reads the project, and does so beside Spark.
+    # If dbt has work in any case, it reads the project, and does so beside Spark.
     if not (builds or settings.selection or log.newest() is None):
         cached = cache.read()
     if cached is not None:
@@ -179,7 +179,7 @@ def load_runtime(
         project = dbt.load()
     spark = start()
     clear_leftovers(settings.warehouse, project)
-    # Plans are made while Spark is told of tables and views.
+    # Plans are made while Spark registers tables and views.
     with ThreadPoolExecutor(1, "catalog") as thread:
         registering = thread.submit(register, spark, settings.warehouse, project)
         runtime = Runtime(
@@ -201,7 +201,7 @@ def load_runtime(
 
 
 def reread(runtime: Runtime) -> Runtime:
-    """Return the warm process with its project as it is written now; `runtime` stays as it is.
+    """Return the warm process with its project as it is written now; `runtime` is unchanged.
 
     Raises:
         ConfigError: whatever is wrong with the project.
@@ -221,7 +221,7 @@ def reread(runtime: Runtime) -> Runtime:
 
 
 def require_readable(edited: Runtime, before: Runtime) -> None:
-    """Let Spark read the edited models, as far as what they read has stayed as it was.
+    """Let Spark read the edited models, as far as their inputs are unchanged.
 
     Raises:
         RefreshError: MODEL_UNREADABLE.
@@ -246,7 +246,7 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
             questions = edited.project.questions.get(unique_id, ())
             if model.uncompiled and not any(question.is_lacking for question in questions):
                 message = f"{model.file}: {model.uncompiled}"
-            # A table that is not there yet may be made by the batch.
+            # The batch may make a table that does not exist yet.
             if message and "TABLE_OR_VIEW_NOT_FOUND" not in message:
                 messages.append(message)
     if messages:
@@ -271,7 +271,7 @@ def open_runtime(
 
     Args:
         settings: of this run.
-        narrator: is told what goes on.
+        narrator: takes the steps of the start.
         has_guests: let a dbt in another terminal join over Spark Connect.
         is_short: the process ends within a minute or so, if little waits for it.
         builds: dbt is to build the project.
@@ -319,10 +319,9 @@ def open_runtime(
 
 
 def is_small_refresh(settings: Settings) -> bool:
-    """Return True if a refresh has so little to do that starting is most of it.
+    """Return True if a refresh has so little to do that starting is most of its time.
 
-    A first build, an edited model, and what has been delivered since the last pass, may be of any
-    size.
+    A first build, an edited model and files delivered since the last pass may be of any size.
     """
     since = last_pass_at(settings.warehouse)
     if since is None or SnapshotLog(settings.warehouse).newest() is None:
@@ -348,7 +347,7 @@ def check_project(settings: Settings) -> None:
 
     Raises:
         ConfigError: DBT_PROJECT_NOT_FOUND, PROFILES_NOT_FOUND, PROFILE_NOT_SESSION and the like;
-            DBT_FAILED; every mistake in what the project says to livemart at once.
+            DBT_FAILED; every mistake in the project's settings for livemart at once.
     """
     _, mistakes = open_dbt(settings, None).parse()
     if mistakes:
@@ -380,12 +379,12 @@ def compiling_session(
     warehouse: Path,
     versions: Callable[[], Mapping[str, int]] = lambda: {},
 ) -> SessionFactory:
-    """Return what gives dbt a session, for models that ask for tables while they are compiled.
+    """Return a function that gives dbt a session, for models that ask for tables while compiling.
 
     Args:
         start: gives the engine's session.
         warehouse: holds the tables.
-        versions: of tables, by relation, where not the newest are asked.
+        versions: of tables, by relation, if not the newest are asked.
     """
     from livemart.spark.catalog import register
 

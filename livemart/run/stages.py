@@ -1,8 +1,8 @@
-"""Lists what a micro-batch does, stage by stage.
+"""Lists the stages of a micro-batch.
 
-Used by `BatchRunner`, which runs one stage after the other; each makes something of the batch that
-the next one starts from. The list is made once the batch is drafted: only then is it known what has
-changed. Nothing here reads a table.
+Used by `BatchRunner`, which runs one stage after the other; each returns the batch that the next
+one starts from. The list is made once the batch is drafted: only then are the changes known.
+Nothing here reads a table.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ from livemart.state.snapshots import Kind, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A micro-batch: what it reads, where its models start, and what its stages have made of it.
-
-    `frontier` is the newest row of the log, None before the first build. The draft fixes `as_of`
-    and `sources`, the version of each source by relation. `starts`: of stored models, by unique id;
-    of a build, those that it leaves out. `unedited`: by unique id, the outcome at the frontier of
-    the tests that are still what they were; `of_the_run`: nodes whose SQL tells of its run.
-    `snapshot` is in the log once it is appended; `checks` are the results of its tests.
-    """
+    """A micro-batch: its inputs, the starts of its models, and the results of its stages."""
 
     kind: Kind
     project: Project
     epoch: str
     landed: LandedBatch
     frontier: Snapshot | None
+    """The newest row of the log, None before the first build."""
     as_of: datetime | None
+    """Fixed by the draft, as are `sources`."""
     sources: Mapping[str, int]
+    """The version of each source, by relation."""
     started_at: datetime
     starts: Mapping[str, Start] = field(default_factory=dict)
+    """The starts of stored models, by unique id; in a build, of those that it leaves out."""
     unedited: Mapping[str, str] = field(default_factory=dict)
+    """The outcome at the frontier of the tests that are unchanged, by unique id."""
     of_the_run: frozenset[str] = frozenset()
+    """The nodes whose SQL mentions its run."""
     snapshot: Snapshot | None = None
+    """Is in the log once it is appended."""
     checks: Mapping[str, TestResult] = field(default_factory=dict)
+    """The results of its tests."""
 
     @property
     def rebuilds(self) -> dict[str, Rebuild]:
-        """The models that are computed anew, by unique id."""
+        """The models that are rebuilt, by unique id."""
         return {key: it for key, it in self.starts.items() if isinstance(it, Rebuild)}
 
 
@@ -59,7 +60,7 @@ class BuildModels(Stage):
 
 
 class CompileForRun(Stage):
-    """Compile the nodes that tell of their run as of this one; with other SQL it begins again."""
+    """Compile the nodes that mention their run as of this one; with other SQL it begins again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +71,16 @@ class LoadSeeds(Stage):
 
 
 class RefreshModels(Stage):
-    """Refresh every model from where it starts."""
+    """Refresh every model from its start."""
 
 
 class CarryModels(Stage):
-    """Carry every model over from the held snapshot as it is."""
+    """Carry every model over from the held snapshot unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckModels(Stage):
-    """Run the data tests on what changed."""
+    """Run the data tests of changed tables."""
 
     is_reported: bool = True
 
@@ -96,7 +97,7 @@ class AppendSnapshot(Stage):
 
 
 def stages(batch: Batch) -> Iterator[Stage]:
-    """Yield what is to be done in a batch, in order; nothing if nothing has changed."""
+    """Yield the stages of a batch, in order; nothing if nothing has changed."""
     frontier = batch.frontier
     if batch.kind == "build" or frontier is None:
         yield from (BuildModels(), CheckModels(), EndBuild(), AppendSnapshot())
@@ -111,8 +112,8 @@ def stages(batch: Batch) -> Iterator[Stage]:
             yield LoadSeeds(seeds)
         yield from (RefreshModels(), CheckModels(), AppendSnapshot())
     elif frontier.status == "held":
-        # A test may be gone or edited, or read a table that no batch looks at. Each batch looks
-        # again, and as a rule nothing has changed.
+        # A test may be removed or edited, or read a table that no batch looks at. Each batch runs
+        # it again, as a rule with the same result.
         yield from (
             CarryModels(),
             CheckModels(is_reported=False),
@@ -122,7 +123,7 @@ def stages(batch: Batch) -> Iterator[Stage]:
 
 def _has_changed(batch: Batch, frontier: Snapshot) -> bool:
     """Return True if models are to be refreshed, or the log names other models or tests."""
-    # Rows of a held snapshot that depend on its run would be told of another one.
+    # Rows of a held snapshot that depend on its run would carry the stamps of another one.
     is_of_a_run = frontier.status == "held" and bool(batch.of_the_run)
     return (
         batch.landed.has_records

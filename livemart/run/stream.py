@@ -1,7 +1,7 @@
-"""Keeps a project fresh until told to stop, whatever is edited meanwhile.
+"""Keeps a project fresh until it is stopped, while analysts edit it.
 
-Used by the commands and the demo. Between two micro-batches an edit is taken over; one that cannot
-be is told, and the project from before runs on.
+Used by the commands and the demo. Edits are taken over between two micro-batches. An edit that
+cannot be taken over is reported, and the project from before runs on.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Stream(Interruption):
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        # What ran before an edit on which no micro-batch has run yet.
+        # The pipeline from before an edit on which no micro-batch has run yet.
         self._before: Pipeline | None = None
         self._edited: Runtime | None = None
         self._follower = Follower(pipeline.runtime, pipeline.watcher)
 
     def run(self, every: timedelta) -> RunOutcome:
-        """Refresh until told to stop; a late micro-batch is never queued.
+        """Refresh until `stop` is set; a late micro-batch is never queued.
 
         A micro-batch that takes longer than the interval is followed by the next one at once, with
-        the newest `as_of`: what came in between is landed together.
+        the newest `as_of`. It lands everything that was delivered in between.
         """
         done, stop = RunOutcome(), self._pipeline.stop
         again: frozenset[str] = frozenset()
@@ -45,7 +45,7 @@ class Stream(Interruption):
             except ProjectEdited:
                 self._edited = self._edited or self._follower.settle(stop)
             except LivemartError as error:
-                # What could be read, but not begun with: sources that do not fit their tables.
+                # The edit was read but cannot begin: say, a source does not fit its table.
                 if self._before is None:
                     raise
                 self._follower.give_up(self._before.runtime, error)
@@ -75,7 +75,7 @@ class Stream(Interruption):
         self._before = None
 
     def _go_on(self, pipeline: Pipeline) -> frozenset[str]:
-        """Go on with another project; return the models to try again, whatever became of them."""
+        """Go on with another project; return the models that are set aside, to try again."""
         self._pipeline, runtime = pipeline, pipeline.runtime
         keep_sessions(runtime.spark, runtime.project.sessions)
         newest = runtime.log.newest()

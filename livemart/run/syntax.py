@@ -1,6 +1,6 @@
-"""Tells SQL that is wrong from SQL that only the planner cannot read: Spark's parser knows.
+"""Tells wrong SQL from SQL that only the planner cannot read: Spark's parser knows.
 
-Used by `plan`, where nothing runs that would show it. Spark is asked about models that the planner
+Used by `plan`, which runs no SQL that would show it. It asks Spark about models that the planner
 cannot read, and about no others.
 """
 
@@ -35,7 +35,7 @@ def refuse_syntax_errors(project: Project, session: SessionFactory) -> None:
     try:
         spark = session()
     except Exception:
-        # Whatever it is: nobody has asked for Spark here.
+        # No fault of Spark's start ends a command that can do without Spark.
         return
     if mistakes := [line for model in unread if (line := _mistake(spark, project, model))]:
         raise PlanError("SYNTAX_ERROR", "\n".join(mistakes), hint="mend the SQL")

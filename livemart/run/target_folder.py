@@ -1,4 +1,4 @@
-"""Says where dbt's artifacts go: where the operator or the project says, else where one can write.
+"""Chooses the folder of dbt's artifacts: the operator's, the project's, or one that is writable.
 
 Used wherever a command lets dbt read a project. A folder that the operator has named is taken, or
 is an error; that of the project is given up for another one if it cannot be written.
@@ -37,7 +37,7 @@ def target_folder(settings: Settings) -> Path:
     written = _written_target_path(settings.project_dir, settings.vars)
     folder = settings.project_dir / (written or "target")
     if not (settings.project_dir / "dbt_project.yml").is_file():
-        # No project: nothing is made there, and whoever reads it says so.
+        # No project: nothing is made there, and the step that reads the project says so.
         return folder
     if _why_unwritable(folder) is None:
         return folder

@@ -1,8 +1,8 @@
 """Removes files and log entries of tables that no reader needs any more, once a day.
 
-Used by the pipeline after a micro-batch, and by the command `maintain`. Nobody waits for what goes:
-it is older than the retention of its table (seven days), and neither the newest snapshot needs it,
-nor the one that readers see, nor one that they keep. Commits of small batches replace files all day
+Used by the pipeline after a micro-batch, and by the command `maintain`. A file that is removed is
+older than the retention of its table (seven days). The newest snapshot does not need it, nor does
+the one that readers see, nor any that they keep. Commits of small batches replace files all day
 long, so that without it a warehouse would grow for ever.
 """
 
@@ -32,9 +32,9 @@ _EVERY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class RemovedFiles:
-    """How many files of a table have gone, or would go, and how large they are together.
+    """How many files of a table were or would be removed, and how large they are together.
 
-    `error`: why the rest of them could not.
+    `error`: why the rest could not be removed.
     """
 
     table: str
@@ -46,7 +46,7 @@ class RemovedFiles:
 def remove_old_files(
     warehouse: Path, now: datetime, *, is_trial: bool = False
 ) -> Iterator[RemovedFiles]:
-    """Remove the old files of each table, and of the snapshot log; yield what became of each.
+    """Remove the old files of each table, and of the snapshot log; yield the result of each.
 
     Args:
         warehouse: root of all tables.
@@ -72,7 +72,7 @@ def remove_old_files(
 
 
 def _forget_snapshots(warehouse: Path, now: datetime) -> RemovedFiles:
-    """Forget the snapshots whose tables can no longer be read; tell why, if that fails."""
+    """Forget the snapshots whose tables can no longer be read; return why, if that fails."""
     try:
         SnapshotLog(warehouse).forget(now - RETENTION, kept_snapshots(warehouse, now).keys())
     except Exception as error:
@@ -98,12 +98,12 @@ def _remove(table: str, folder: Path, versions: Collection[int], *, is_trial: bo
 
 
 def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None:
-    """Remove old files if that was not done within a day; what fails is told, and tried tomorrow.
+    """Remove old files once a day; a failure is logged, and tried again tomorrow.
 
     Args:
         warehouse: root of all tables; a micro-batch has just been published.
         now: the wall clock, UTC.
-        step: is told that it begins.
+        step: is called when it begins.
     """
     try:
         last = _last_upkeep(warehouse)
@@ -119,7 +119,7 @@ def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None
             looked_into = look_into_tables(Warehouse(warehouse), now, _noted(warehouse))
         note_upkeep(warehouse, now, looked_into)
     except Exception as error:
-        # The micro-batch is published: whatever this is, it must not be run again for it.
+        # The micro-batch is published: no fault of this may run it again.
         _report([RemovedFiles(str(warehouse), error=first_lines(error))])
 
 

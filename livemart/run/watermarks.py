@@ -1,9 +1,9 @@
-"""Keeps the watermarks: up to which event time each source is taken to be complete, in one row.
+"""Keeps the watermarks: up to which event time each source counts as complete, in one row.
 
 Used once per batch, after the clock is fixed and before the first model. A watermark is the newest
-event time that has landed, less the lateness that the source declares or that was measured; it is
-never later than the clock, and never goes back. It drops no record: windows behind it are final
-until a later record corrects them.
+landed event time, less the lateness that the source declares or that was measured. It is never
+later than the clock, and never goes back. It drops no record: windows behind it are final until a
+later record corrects them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Writes dbt's artifacts of what was really done, for the tools that read them."""
+"""Writes dbt's artifacts of a run, for the tools that read them."""

@@ -1,6 +1,6 @@
 """Writes one file of dbt's artifacts, with the metadata that each begins with.
 
-Used for what a run has done and for the freshness of sources. It needs neither dbt nor Spark.
+Used for the results of a run and for the freshness of sources. It needs neither dbt nor Spark.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def artifact_time(at: datetime) -> str:
 
 
 def write_artifact(path: Path, content: Entry) -> None:
-    """Write a file, as nobody reads half of it; a folder that is full or gone stops nothing."""
+    """Write a file whole or not at all; a folder that is full or was removed stops nothing."""
     try:
         replace_file(path, json.dumps(content, default=str))
     except OSError as error:

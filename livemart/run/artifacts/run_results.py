@@ -1,8 +1,9 @@
-"""Writes dbt's artifacts of what was really done, for the tools that read them.
+"""Writes dbt's artifacts of a run, for the tools that read them.
 
 Used by the pipeline after each build and refresh. `run_results.json` has every model and test of
-the newest snapshot, or of a run that came to none, in dbt 1.11's schema (run-results v6); beside it
-lie `sources.json` and dbt's own `manifest.json`. What dbt writes for itself has a folder there.
+the newest snapshot, or of a run that made none, in dbt 1.11's schema (run-results v6). The same
+folder holds `sources.json` and dbt's own `manifest.json`; a folder in it holds the files that dbt
+writes for itself.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def write_artifacts(
 def write_failure(
     runtime: Runtime, record: BatchRecord, error: Exception, command: str = "refresh"
 ) -> None:
-    """Write what a micro-batch has done that comes to no snapshot, and what it has not.
+    """Write the artifacts of a micro-batch that ends without a snapshot.
 
     A model that failed is an `error`; one that was not reached, and every test, is `skipped`.
 
@@ -140,7 +141,7 @@ def _models(project: Project, snapshot: Snapshot, at: _Course) -> Iterable[Entry
 
 
 def _states(project: Project, states: Mapping[str, ModelState], at: _Course) -> Iterable[Entry]:
-    """Yield models that a micro-batch has ended with."""
+    """Yield the models that a micro-batch has finished."""
     for unique_id, model in project.models.items():
         if (state := states.get(unique_id)) is not None:
             yield _entry(
@@ -156,12 +157,12 @@ def _states(project: Project, states: Mapping[str, ModelState], at: _Course) -> 
 
 
 def _ran(record: BatchRecord) -> Iterable[NodeResult]:
-    """Yield what dbt ran in a build: models, views among them, and hooks of the run."""
+    """Yield the nodes that dbt ran in a build: models with views, and hooks of the run."""
     return (result for result in record.built.values() if result.kind != "exposure")
 
 
 def _of_dbt(project: Project, result: NodeResult, at: _Course) -> Entry:
-    """Return what dbt itself said of a node."""
+    """Return the result of a node as dbt itself reported it."""
     model = project.models.get(result.unique_id)
     return _entry(
         result.unique_id,

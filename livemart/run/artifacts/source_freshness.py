@@ -1,7 +1,7 @@
 """Judges how fresh sources are, as `dbt source freshness` does, in `sources.json`.
 
-Used by the pipeline with each snapshot, and where there is nothing new: age comes by itself. A
-source is as old as its newest landing.
+Used by the pipeline with each snapshot, and by a pass without news: a source ages by itself. It is
+as old as its newest landing.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def write_freshness(
     if results:
         _write(target_dir, results, snapshot.finished_at)
     else:
-        # Of a project that had some.
+        # It is of a project that had such sources.
         with suppress(OSError):
             (target_dir / _FILE).unlink(missing_ok=True)
 
 
 def renew_freshness(target_dir: Path, now: datetime) -> None:
-    """Judge the sources of the newest snapshot anew: nothing has landed since."""
-    # There is none, or it is dbt's own of another version.
+    """Judge the sources of the newest snapshot again: nothing has landed since."""
+    # No such file exists, or dbt itself wrote it in another version.
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         rows = json.loads((target_dir / _FILE).read_text(encoding="utf-8"))["results"]
         results = [
@@ -73,7 +73,7 @@ def freshness_status(criteria: Mapping[str, Any], age: timedelta) -> str:
     for name, word in _CRITERIA:
         limit = criteria.get(name) or {}
         count, period = limit.get("count"), limit.get("period")
-        # So many days may be more than time has.
+        # So many days may reach past the range of `timedelta`.
         with suppress(OverflowError):
             if count and period and age > timedelta(**{f"{period}s": count}):
                 return word

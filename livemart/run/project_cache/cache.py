@@ -1,7 +1,7 @@
-"""Keeps what was made of a project's files: the compiled project and its plans.
+"""Keeps the compiled project and its plans on disk.
 
-Used by the runtime, so that a command on a project that nobody has edited needs neither dbt nor the
-planner. What is kept counts only for the very same inputs.
+Used by the runtime, so that a command on an unedited project needs neither dbt nor the planner. A
+kept project counts only for the very same inputs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from livemart.state.atomic_files import replace_file
 from livemart.state.places import StateFolder
 
 _PLANS = (ProjectPlans, PlannedQueries)
-# Besides those of this package: what the config of a model may hold.
+# Besides those of this package: types of values in the config of a model.
 _TYPES = {
     ("datetime", "date"),
     ("datetime", "datetime"),
@@ -62,15 +62,15 @@ class ProjectCache:
         self._look = look
         self._columns: object = None
         self._inputs: str | None = None
-        # A file that is gone since the look is an edit.
+        # A file that was removed since the look is an edit.
         with suppress(OSError):
             names = environment_names(look)
-            # The process itself sets variables while Spark starts: all of them are never the same.
+            # The process itself sets variables while Spark starts: all of them never stay the same.
             if ALL_VARIABLES not in names:
                 self._inputs = project_digest(settings, names, look)
 
     def read(self) -> CachedProject | None:
-        """Return the project as it was kept; None if that was made of anything else, or is torn."""
+        """Return the kept project; None if its inputs were others, or its file is torn."""
         if self._inputs is None:
             return None
         try:
@@ -82,7 +82,7 @@ class ProjectCache:
         except FileNotFoundError:
             return None
         except Exception as error:
-            # Of another version, or of somebody else.
+            # Another version or another program wrote it.
             structlog.get_logger().debug("compiled_project_not_read", error=str(error))
             return None
         if inputs != self._inputs or not isinstance(cached, CachedProject):
@@ -107,7 +107,7 @@ class ProjectCache:
 
 
 class _Reader(pickle.Unpickler):
-    """Makes nothing but data of this package: whoever may write the file can run no code."""
+    """Loads only data of this package, so that a changed file cannot run code."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if (module_name, global_name) in _TYPES:

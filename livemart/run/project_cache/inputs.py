@@ -1,4 +1,4 @@
-"""Tells by a digest whether all that a project is compiled and planned from is as it was.
+"""Computes a digest of everything that a project is compiled and planned from.
 
 Used by the cache of the compiled project, and by `refresh` to see whether there is anything to do.
 """
@@ -16,23 +16,23 @@ from pathlib import Path
 from livemart.run.edits import Look
 from livemart.settings import Settings
 
-# Every variable of the environment, where a project computes names of variables.
+# Every variable of the environment, for a project that computes names of variables.
 ALL_VARIABLES = "*"
 
 _ENV_VAR = re.compile(r"""\benv_var\b(?:\s*\(\s*(['"])(?P<name>\w+)\1\s*[,)])?""")
 _ASKING = (".sql", ".yml", ".yaml")
 # Larger ones are known by size and time.
 _READ_BYTES = 1 << 20
-# What dbt and the planner are told beside the files. The warehouse's path is known to macros.
+# Settings that dbt and the planner get beside the files. Macros know the warehouse's path.
 _SETTINGS = {"project_dir", "profiles_dir", "target_path", "target", "vars", "warehouse"}
 _INSTALLED = (".dist-info", ".egg-info")
-# Of this package: its code, and the macros that it gives to dbt.
+# This package's files: its code, and the macros that it gives to dbt.
 _PACKAGE = Path(__file__).parents[2]
 _CODE = (".py", ".sql", ".yml")
 
 
 def environment_names(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the variables that files of a project ask for, sorted; `*` if not all can be told."""
+    """Return the variables that files of a project ask for, sorted; `*` if not all are known."""
     names: set[str] = set()
     for path in paths:
         if not path.endswith(_ASKING):
@@ -48,10 +48,10 @@ def environment_names(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def project_digest(settings: Settings, names: Iterable[str], look: Look) -> str:
-    """Return what tells whether a project would be compiled and planned as it was.
+    """Return a digest that changes if a project may be compiled or planned differently.
 
-    Of settings, environment, files, and the versions of Python, of this package, one that is worked
-    on as well, and of all that is installed beside it.
+    It covers settings, environment, files, the version of Python, the code of this package, and the
+    versions of all packages installed beside it.
 
     Args:
         settings: of the run.
@@ -59,9 +59,9 @@ def project_digest(settings: Settings, names: Iterable[str], look: Look) -> str:
         look: at the files of the project.
 
     Raises:
-        OSError: a file is gone since.
+        OSError: a file was removed since.
     """
-    # dbt reads variables of its own that are called so.
+    # dbt reads its own variables, which begin so.
     asked = {*names, *(name for name in os.environ if name.startswith("DBT_"))}
     variables = sorted(os.environ) if ALL_VARIABLES in asked else sorted(asked)
     parts = [
@@ -76,7 +76,7 @@ def project_digest(settings: Settings, names: Iterable[str], look: Look) -> str:
 
 
 def _content(path: str) -> object:
-    """Return what tells the content of a file: a clone or a copy has other times."""
+    """Return a digest of a file's content: a clone or a copy has other times."""
     status = os.stat(path)
     if status.st_size > _READ_BYTES:
         return status.st_size, status.st_mtime_ns
@@ -89,7 +89,7 @@ def _installed() -> Iterator[str]:
         try:
             names = os.listdir(folder or ".")
         except OSError:
-            # Of an archive, or not there.
+            # The path is an archive, or does not exist.
             continue
         yield from (name for name in names if name.endswith(_INSTALLED))
 
