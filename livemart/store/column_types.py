@@ -1,6 +1,6 @@
-"""Gives column types that mean the same on SQLite and PostgreSQL: equal, ordered and exact.
+"""Defines column types that compare, sort and keep values alike on SQLite and PostgreSQL.
 
-Used by the tables of the store. SQLite lacks decimals, times and NaN: each gets a form there that
+Used by the tables of the store. SQLite lacks decimals, times and NaN: each has a form there that
 compares as the value itself does.
 """
 
@@ -96,7 +96,7 @@ class ExactDecimal(TypeDecorator[Decimal]):
 
 
 class _PlainDouble(sa.types.UserDefinedType[float]):
-    """A column of doubles that takes what it is given; SQLAlchemy's own makes a float of it."""
+    """A column of doubles that passes values on; SQLAlchemy's own converts them to float."""
 
     cache_ok = True
 
@@ -105,7 +105,7 @@ class _PlainDouble(sa.types.UserDefinedType[float]):
 
 
 class Float(TypeDecorator[float]):
-    """A double. SQLite makes NULL of NaN, so NaN is text there, behind all numbers."""
+    """A double. SQLite turns NaN into NULL, so NaN is text there, behind all numbers."""
 
     impl = sa.Double
     cache_ok = True
@@ -162,7 +162,7 @@ _TYPES: dict[str, type[TypeEngine[Any]]] = {
 
 
 def in_order(column: sa.ColumnElement[Any], dialect_name: str) -> sa.ColumnElement[Any]:
-    """Return what to sort by so that values come in their own order, not that of their text."""
+    """Return the expression that sorts a column by its values, not by their text."""
     if isinstance(column.type, ExactDecimal) and dialect_name != _POSTGRESQL:
         return sa.collate(sa.type_coerce(column, sa.Text), "livemart_decimal")
     return column

@@ -33,7 +33,7 @@ _HINTS = {
     "postgresql": "start the database, or name another one with --store",
     "sqlite": "look at the file and its folder; a broken file may be deleted (tokens are in it)",
 }
-# Of PostgreSQL: not supported, data, constraint, syntax and names, limits of the program.
+# PostgreSQL's classes: not supported, data, constraint, syntax and names, limits of the program.
 _STATES_OF_STATEMENTS = frozenset({"0A", "22", "23", "42", "54"})
 _CODES_OF_STATEMENTS = frozenset(
     {
@@ -68,15 +68,15 @@ def open_engine(url: str, *, writes: bool = False, busy_seconds: float | None = 
 
 
 def _open_postgresql(address: URL, writes: bool) -> Engine:
-    # Imported late: who serves from SQLite needs no driver of PostgreSQL.
+    # Imported late: a server on SQLite needs no driver of PostgreSQL.
     from livemart.store.sessions import SERVER_OPTIONS, TCP_PARAMETERS, Sessions
 
-    # What the URL says holds on: a schema of one's own is `?options=-csearch_path%3Dserving`.
+    # Options of the URL stay: a separate schema is `?options=-csearch_path%3Dserving`.
     given = address.normalized_query
     options = [SERVER_OPTIONS, *given.get("options", ()), "-c timezone=UTC"]
     parameters: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, **TCP_PARAMETERS}
     if writes:
-        # Of several hosts, that which is the primary now.
+        # Takes the present primary of several hosts.
         parameters["target_session_attrs"] = "read-write"
     else:
         options.insert(0, f"-c statement_timeout={_READ_SECONDS}s")
@@ -110,7 +110,7 @@ def _open_postgresql(address: URL, writes: bool) -> Engine:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
-    """Let readers see the file as it was while another writes.
+    """Let readers see the last committed state while another process writes.
 
     For the lock that this takes on a file that others open or leave, SQLite itself does not wait.
     """
@@ -209,7 +209,7 @@ def close_engine(engine: Engine) -> None:
 
 @contextmanager
 def reached(engine: Engine) -> Iterator[None]:
-    """Turn what a database says when it cannot be used into PublishError STORE_UNREACHABLE."""
+    """Turn the error of an unusable database into PublishError STORE_UNREACHABLE."""
     try:
         yield
     except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
@@ -227,7 +227,7 @@ def reached(engine: Engine) -> Iterator[None]:
 
 def _is_of_the_store(error: sa.exc.DBAPIError) -> bool:
     """Return whether an error is about the store and not about the query."""
-    # DatabaseError itself is what SQLite says of a file that is broken or no database.
+    # SQLite raises DatabaseError itself for a file that is broken or no database.
     if isinstance(error, sa.exc.OperationalError) or type(error) is sa.exc.DatabaseError:
         return True
     # A reader stayed so long that a table of its snapshot was dropped, or a grant was taken back.
@@ -238,15 +238,15 @@ def _is_of_the_store(error: sa.exc.DBAPIError) -> bool:
 def is_of_the_statement(error: Exception) -> bool:
     """Return whether a database refuses a statement or its values, and would take others.
 
-    What is too wide, too long or of no kind that it knows is so; a lock, a full disk or a
-    connection that broke is not.
+    It refuses values that are too wide, too long or of an unknown kind. A lock, a full disk or a
+    broken connection is no fault of the statement.
     """
     earlier = error.__context__
     if isinstance(earlier, sa.exc.DBAPIError) and not is_of_the_statement(earlier):
-        # What followed, such as a savepoint that is gone, is not the cause.
+        # A later error, such as one of a lost savepoint, is not the cause.
         return False
     if not isinstance(error, sa.exc.SQLAlchemyError):
-        # What a driver or a type of ours makes of a value, before the database sees it.
+        # A driver or a type of ours refused a value before the database saw it.
         return isinstance(
             error, ValueError | TypeError | OverflowError | pa.ArrowInvalid | pa.ArrowTypeError
         )
@@ -263,7 +263,7 @@ def is_of_the_statement(error: Exception) -> bool:
 
 
 def is_made(engine: Engine) -> bool:
-    """Return whether the store's file is there; of a database that is none, True."""
+    """Return whether the store's file exists; True for a database that is no file."""
     return engine.dialect.name != "sqlite" or Path(engine.url.database or "").exists()
 
 
@@ -273,10 +273,10 @@ def shown_url(engine: Engine) -> str:
 
 
 def is_locked(error: sa.exc.DBAPIError) -> bool:
-    """Return whether another held SQLite's write lock for as long as the caller waited."""
+    """Return whether another process held SQLite's write lock while the caller waited."""
     return _is_busy(error.orig)
 
 
 def _is_busy(error: BaseException | None) -> bool:
-    # The low byte says what it is, the others why.
+    # The low byte is the error, the others its reason.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

@@ -1,8 +1,8 @@
 """Reads thousands of whole numbers as one row: the database joins them to a text.
 
-Used for the panes of a chart. A driver hands over row by row, and between two rows its thread gives
-the interpreter away and waits to have it back: beside a busy event loop thousands of rows take
-several times as long as they cost, and hold up every other answer meanwhile.
+Used for the panes of a chart. A driver hands over row by row; between two rows its thread releases
+the interpreter and waits to get it back. Beside a busy event loop thousands of rows take several
+times as long as they cost, and hold up every other answer meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MICROSECONDS = 1_000_000
 
 
 def pack(column: sa.ColumnElement[Any], kind: str, dialect_name: str) -> sa.ColumnElement[str]:
-    """Return what joins the values of all rows of a group.
+    """Return the expression that joins the values of all rows of a group.
 
     Raises:
         ValueError: the column does not hold whole numbers, decimals or times.
@@ -43,7 +43,7 @@ def unpack(names: Sequence[str], texts: Sequence[str], *, is_bag: bool) -> Packe
 
     Args:
         names: of the columns.
-        texts: of each column what `pack` joined; of a bag, how often each row counts comes last.
+        texts: the joined values of each column; for a bag the count of each row comes last.
         is_bag: the model has no key.
 
     >>> unpack(["sales"], ["12.50,-0.07"], is_bag=False)

@@ -1,6 +1,6 @@
-"""Says how far a client of a stream is, and in which history.
+"""Describes how far a client of a stream is, and in which history.
 
-Used by streams and by the reader of changes. Ids of snapshots begin anew with another epoch or
+Used by streams and by the reader of changes. Ids of snapshots begin again with another epoch or
 another store, so a position has a mark beside its id.
 """
 
@@ -20,7 +20,7 @@ _BYTES = struct.Struct(">4sQQi")
 class Position:
     """How far a client is: it has all of `snapshot_id`, and of `within` up to `position`.
 
-    `mark` says of which history the snapshot is; None is the one that the store holds.
+    `mark` names the history of the snapshot; None is the history that the store holds.
     """
 
     snapshot_id: int
@@ -29,7 +29,7 @@ class Position:
     position: int = -1
 
     def to_bytes(self) -> bytes:
-        """Return 24 bytes that say the same; the mark must be known."""
+        """Return the position as 24 bytes; the mark must be known."""
         mark = bytes.fromhex(self.mark or "")
         return _BYTES.pack(mark, self.snapshot_id, self.within, self.position)
 
@@ -41,7 +41,7 @@ class Position:
 
 
 def mark_of(*parts: str) -> str:
-    """Return eight characters that tell apart what these parts tell apart.
+    """Return eight characters that differ if these parts differ.
 
     In the changes of a model they are the epoch of the snapshot and the table of the rows: a model
     that is copied whole gets another table.
@@ -54,6 +54,6 @@ def mark_of(*parts: str) -> str:
 
 
 def state_id(published: Published) -> str:
-    """Return the id of the event that tells the state at a publication."""
+    """Return the id of the event that reports the state at a publication."""
     mark = mark_of(published.epoch, published.published_at.isoformat())
     return f"{mark}-{published.snapshot_id}"

@@ -1,8 +1,8 @@
-"""Says which rows a reader gets: those of its tenants, with these values, in this time.
+"""Selects the rows that a reader gets: those of its tenants, with these values, in this time.
 
-Used by every query for rows and changes of a served model. The tenant rule stands in
-`tenant_predicate` and `tenant_ids` and nowhere else. A query is executed with the values that its
-predicates name: without them it fails, so it never shows more than it should.
+Used by every query for rows and changes of a served model. Only `tenant_predicate` and `tenant_ids`
+hold the tenant rule. A query is executed with the values that its predicates name: without them it
+fails, so it never shows more than it should.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _COMPARE = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnCondition:
-    """What the value of a column must fulfil; NULL fulfils `is` alone.
+    """A condition on the value of a column; NULL fulfils only `is`.
 
-    `value`: of the column's kind; of `in` a tuple of them; of `is` whether it must be NULL.
+    `value` is of the column's kind; for `in` a tuple of them; for `is` whether it must be NULL.
     """
 
     column: str
@@ -56,7 +56,7 @@ def row_predicates(
     conditions: Sequence[ColumnCondition] = (),
     dialect: str = "",
 ) -> list[sa.ColumnElement[bool]]:
-    """Return what all rows of an answer fulfil, on the parameters that `row_values` gives.
+    """Return the predicates of all rows of an answer, on the parameters of `row_values`.
 
     Args:
         table: of the model.
@@ -114,7 +114,7 @@ def row_values(
 
 
 def change_predicates(served: ServedModel, *, is_for_all: bool) -> list[sa.ColumnElement[bool]]:
-    """Return what all changes of an answer fulfil, on the parameters of `change_values`."""
+    """Return the predicates of all changes of an answer, on the parameters of `change_values`."""
     predicates = [CHANGES.c.model == served.name]
     if not is_for_all:
         column = None if served.tenant_column is None else CHANGES.c.tenant
@@ -128,14 +128,14 @@ def change_values(tenants: frozenset[str] | None) -> dict[str, Any]:
 
 
 def tenant_predicate(column: sa.ColumnElement[Any] | None) -> sa.ColumnElement[bool]:
-    """Return what rows of the tenants in parameter `tenants` fulfil; without a column no row."""
+    """Return the predicate of rows of the tenants in parameter `tenants`; no column, no row."""
     if column is None:
         return sa.false()
     return column.in_(sa.bindparam("tenants", expanding=True))
 
 
 def tenant_ids(kind: str, tenants: frozenset[str]) -> list[Any]:
-    """Return ids in the column's own type; a text that is not how an id is written is left out."""
+    """Return ids in the column's own type; a text that does not write an id is left out."""
     ids = []
     for tenant in sorted(tenants):
         try:
@@ -163,7 +163,7 @@ def _predicate(
 
 
 def _bound_value(table: sa.Table, bound: Bound) -> object:
-    """Return what to compare the column with; a date with its midnight in UTC."""
+    """Return the value to compare the column with; a date is compared with its midnight in UTC."""
     name, moment = bound
     moment = moment.astimezone(UTC)
     if not isinstance(table.c[name].type, sa.Date):

@@ -44,11 +44,11 @@ class StoreReader:
         return cls(open_engine(url))
 
     def close(self) -> None:
-        """Close all connections; those of who is reading, when they come to their end."""
+        """Close all connections; one that is being read, at the end of its reading."""
         close_engine(self._engine)
 
     def newest(self) -> Published | None:
-        """Return what readers see now; None if nothing was published yet.
+        """Return the publication that readers see now; None if nothing was published yet.
 
         Raises:
             PublishError: STORE_UNREACHABLE.
@@ -91,7 +91,7 @@ class StoreReader:
             after: id of the snapshot that the caller has.
             tenants: whose rows; None for all.
             limit: where to end the page; whole snapshots only, so one snapshot may exceed it.
-            mark: what came with that snapshot; of another history its id says nothing. None: it is
+            mark: was given with that snapshot; in another history its id says nothing. None: it is
                 of this one.
 
         Raises:
@@ -174,7 +174,7 @@ class StoreReader:
 
 
 def _is_of_another_form(error: sa.exc.DBAPIError) -> bool:
-    """Return whether a column is missing: its tables are not those that this program makes."""
+    """Return whether a column is missing: the tables have not the form that this program makes."""
     state = getattr(error.orig, "sqlstate", None)
     return "no such column" in str(error.orig) or state == UNDEFINED_COLUMN
 

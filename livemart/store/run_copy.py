@@ -1,7 +1,7 @@
 """Carries a copy of how the newest run goes, for a server that cannot see the warehouse.
 
-Used by the runner's notes and by the server. It is one row in a table of its own, so that it is
-there before anything is published; the store can be made again without it.
+Used by the runner's notes and by the server. It is one row in a separate table, so that it exists
+before anything is published; the store can be made again without it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COPY = sa.Table(
 
 
 def write_run_copy(engine: Engine, content: Any) -> None:
-    """Put JSON values in the place of what was there.
+    """Replace the copy by these JSON values.
 
     Raises:
         PublishError: STORE_UNREACHABLE.
@@ -34,7 +34,7 @@ def write_run_copy(engine: Engine, content: Any) -> None:
 
 
 def read_run_copy(engine: Engine) -> Any | None:
-    """Return what was put there; None if nothing was, or the store cannot be read."""
+    """Return the copy; None if none was written, or the store cannot be read."""
     if not is_made(engine):
         return None
     try:

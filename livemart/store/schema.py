@@ -1,8 +1,8 @@
 """Describes the store's tables: those of the store itself, and one for each served model.
 
 Used by publisher and readers. A served table never changes its shape: a rebuilt model gets a new
-table under a new name, so that a reader of the snapshot before still finds the old one (PostgreSQL
-shows DDL and TRUNCATE to transactions that began earlier).
+table under a new name. So a reader of the snapshot before still finds the old one (PostgreSQL shows
+DDL and TRUNCATE to transactions that began earlier).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from livemart.store.column_types import Instant, Json, PlainText, sql_type
 from livemart.store.served import ServedModel
 
 SCHEMA_VERSION = 4
-# PostgreSQL cuts names after 63 bytes; a number is added when a table is made anew.
+# PostgreSQL cuts names after 63 bytes; a number is added when a table is made again.
 _NAME_BYTES = 50
 ROW_HASH = "_row_hash"
 ROW_COUNT = "_row_count"
@@ -96,7 +96,7 @@ def served_table(layout: Layout) -> sa.Table:
     model = layout.model
     columns = [
         sa.Column(
-            # Always: no list of reserved words is that of the database at hand.
+            # Always quoted: a list of reserved words may not fit the database in use.
             sa.quoted_name(_safe_name(name), quote=True),
             sql_type(kind),
             key=name,
@@ -150,7 +150,7 @@ def table_name(model: str, other_names: Collection[str]) -> str:
 
 
 def _safe_name(name: str) -> str:
-    """Return `name` if every database takes it, else what is left of it and a hash."""
+    """Return `name` if every database takes it, else its safe characters and a hash."""
     safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
     if safe == name and len(name) <= _NAME_BYTES:
         return name

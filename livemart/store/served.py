@@ -1,4 +1,4 @@
-"""Names what the serving store holds: publications, models, changes.
+"""Defines the contents of the serving store: publications, models, changes.
 
 Used by publisher, readers and the server, so that all three mean the same.
 """
@@ -18,26 +18,28 @@ PublicationId = tuple[str, int, datetime]
 class Published:
     """A publication of a snapshot as the store shows it; times are UTC.
 
-    `published_at` tells two publications of one snapshot apart: a mended store, another exposure.
-    `checked_at` is when the snapshot was last known to be the newest; it may rise without any other
-    change, so it is no part of what a publication is. `set_aside`: by model, since which snapshot
-    its rows are those of an earlier one, when that was finished (ISO 8601, None if never), and why
-    if it is the store that does not take it;
-    `strategy_failures`: by model, how many published snapshots had to recompute it for an error of
-    ours. A model that is served has its name there, any other one its unique id.
+    Its mappings name a served model by its name, any other model by its unique id.
     """
 
     snapshot_id: int
     as_of: datetime | None
     published_at: datetime
+    """Tells two publications of one snapshot apart: a mended store, another exposure."""
     epoch: str
     checked_at: datetime = field(compare=False)
+    """When the snapshot was last known to be the newest; it may rise without any other change."""
     set_aside: Mapping[str, Sequence[Any]] | None = field(default=None, compare=False)
+    """The models whose rows are those of an earlier snapshot, with two or three values each.
+
+    They are the snapshot since which it is so; when the earlier one was finished (ISO 8601, None if
+    never); and, if the store does not take the model, why.
+    """
     strategy_failures: Mapping[str, int] | None = field(default=None, compare=False)
+    """How many published snapshots had to recompute a model for an error of ours."""
 
     @property
     def identity(self) -> PublicationId:
-        """What tells two publications apart; ids begin anew with another epoch."""
+        """The values that tell two publications apart; ids begin again with another epoch."""
         return self.epoch, self.snapshot_id, self.published_at
 
     def refreshed_at(self, model: str) -> tuple[int, datetime | None] | None:
@@ -55,8 +57,7 @@ class Published:
     def is_later_than(self, other: Published) -> bool:
         """Return True if both are of one epoch and this snapshot came after the other.
 
-        Of two publications of one snapshot neither is: a clock that was set back could not tell
-        which.
+        Two publications of one snapshot have no order: the clock may have been set back.
         """
         return self.epoch == other.epoch and self.snapshot_id > other.snapshot_id
 
@@ -71,8 +72,8 @@ class ServedModel:
 
     `columns`: name and kind (string, bigint, int, double, boolean, date, timestamp,
     timestamp_ntz, decimal(p,s), json, binary), in the model's order. `row_key`: empty if rows may
-    repeat. `time_column`: what a time filter is about unless another column is named; None if the
-    model has no such column.
+    repeat. `time_column`: the column of a time filter that names none; None if the model has no
+    such column.
     """
 
     name: str
@@ -89,7 +90,7 @@ class ServedModel:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row that came, changed or went with a snapshot; `row` holds JSON values."""
+    """One row that a snapshot added, changed or removed; `row` holds JSON values."""
 
     model: str
     snapshot_id: int
@@ -103,7 +104,7 @@ class ChangePage:
     """Changes of whole snapshots, in order, up to and including snapshot `upto` of `epoch`.
 
     `reset`: the changes since the position asked for are not known; read all rows instead.
-    `mark_before` and `mark` say which history the positions before and behind the page belong to.
+    `mark_before` and `mark` name the histories of the positions before and behind the page.
     """
 
     kind: Literal["changes", "reset"]

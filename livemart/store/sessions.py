@@ -1,9 +1,9 @@
-"""Opens sessions of PostgreSQL that give up a server which went silent, and end what they left.
+"""Opens sessions of PostgreSQL that give up a silent server, and ends those that were given up.
 
-The kernel finds out that a peer is gone. It does not when a proxy or a firewall takes the bytes and
-passes nothing on: then no one but the waiting program can find out. A server that is at work, on a
-long statement or behind a lock, is silent, too; so a second session is asked before one is given
-up. What was given up may hold locks for hours, and is ended as soon as the server can be reached.
+The kernel notices that a peer is gone, but not that a proxy or a firewall takes the bytes and
+passes nothing on: only the waiting program can notice that. A server that is at work, on a long
+statement or behind a lock, is silent, too; so a second session is asked before one is given up. A
+session that was given up may hold locks for hours; it is ended once the server can be reached.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 # How long a session may be silent before another one is asked, and how long that one may take.
 SILENT_S = 5.0
 _PROBE_S = 3
-# Of TCP, in seconds: to notice a machine that is gone takes as long as silence does.
+# For TCP, in seconds: it notices a machine that is gone as fast as silence is noticed.
 _TCP = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 TCP_PARAMETERS: Mapping[str, int] = {"keepalives": 1, "tcp_user_timeout": 10_000, **_TCP}
 # The same at the server, so that it ends the sessions of a machine that is gone.
@@ -48,7 +48,7 @@ class _Session(psycopg.Connection[Any]):
         interval: float = 0.1,
         timeout: float | None = None,
     ) -> _Result:
-        """Wait for an answer; every statement, commit and copy of psycopg does it by this."""
+        """Wait for an answer; psycopg calls this for every statement, commit and copy."""
         return super().wait(self._heard(gen), interval, timeout)
 
     def _heard(self, gen: Generator[Any, Any, _Result]) -> Generator[Any, Any, _Result]:
@@ -86,7 +86,7 @@ class Sessions:
         self._left: set[str] = set()
 
     def open(self, parameters: Mapping[str, Any]) -> psycopg.Connection[Any]:
-        """Return a new session; those that were left before are ended.
+        """Return a new session; those that were given up before are ended.
 
         Args:
             parameters: of `psycopg.connect`.

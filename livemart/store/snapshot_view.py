@@ -1,4 +1,4 @@
-"""Reads one snapshot of the serving store: rows, packed numbers, what changed since another.
+"""Reads one snapshot of the serving store: rows, packed numbers, changes since another.
 
 Used by the server for every answer.
 """
@@ -37,7 +37,7 @@ from livemart.store.schema import (
 from livemart.store.served import Published, ServedModel
 from livemart.store.store import StoredModel
 
-# Of an instant as text, up to the second.
+# The length of an instant as text, up to the second.
 _SECONDS_LONG = 19
 
 
@@ -82,7 +82,7 @@ class SnapshotView:
             *change_predicates(stored.layout.model, is_for_all=tenants is None)
         )
         newest = self._connection.execute(query, change_values(tenants)).scalar()
-        # With all rows copied at once nobody is told of each; whose changed, then, is not known.
+        # A copy of all rows at once records no single change: whose rows changed is not known.
         snapshot_id = max(newest or 0, stored.copied_at if tenants is None else 0)
         query = sa.select(PUBLISHED.c.published_at).where(PUBLISHED.c.snapshot_id == snapshot_id)
         published_at: datetime | None = self._connection.execute(query).scalar()
@@ -123,7 +123,7 @@ class SnapshotView:
             descending: the order of `order_by` and of the key after it; or the columns alone that
                 go down. NULL comes before all values, or behind them in a column that goes down.
             columns: which ones to read; all if None.
-            conditions: what the rows fulfil besides.
+            conditions: further ones on the rows.
 
         Returns:
             Rows with the model's columns: Decimal, datetime (UTC), date, int, float, str, bool,
@@ -220,7 +220,7 @@ class SnapshotView:
     def firsts(
         self, model: str, column: str, *, tenants: frozenset[str], among: str
     ) -> dict[str, Any]:
-        """Return the smallest value of a column by tenant: of those whose rows `among` has.
+        """Return the smallest value of a column by tenant, for the tenants with rows in `among`.
 
         One look into an index for each tenant, in one query for all; None if there are no values.
 
@@ -251,12 +251,12 @@ class SnapshotView:
         Args:
             model: name of a served model. Changes of one without tenant column are no tenant's.
             column: a time. Rows without it are left out.
-            before: the snapshot. Of a row that changed, what it was counts as well as what it is.
+            before: the snapshot. A row that changed counts with its old and its new value.
             tenants: whose rows.
 
         Returns:
-            The value, to the second, by tenant; one without such rows is absent. None if it is not
-            known what changed: as with the changes of a push query, all rows must be read again.
+            The value, to the second, by tenant; one without such rows is absent. None if the
+            changes are not known: as with those of a push query, all rows must be read again.
 
         Raises:
             KeyError: the model is not served.
@@ -266,7 +266,7 @@ class SnapshotView:
         query = sa.select(PUBLISHED).where(PUBLISHED.c.snapshot_id == before.snapshot_id)
         snapshot_row = self._connection.execute(query).first()
         is_known = snapshot_row is not None and Published(**snapshot_row._mapping) == before
-        # An update says what a row is now; and in a nested value the name could be another's.
+        # An update holds the new row only; and in a nested value the name could be another's.
         is_told = not served.row_key or column in served.row_key
         is_plain = "json" not in served.kinds.values()
         if not (is_known and is_told and is_plain) or before.snapshot_id < stored.copied_at:
@@ -293,9 +293,9 @@ class SnapshotView:
 def _packed_query(
     layout: Layout, columns: tuple[str, ...], time: str, dialect: str
 ) -> sa.Select[Any]:
-    """Return what `SnapshotView.packed` reads: a row for each tenant.
+    """Return the query of `SnapshotView.packed`: a row for each tenant.
 
-    The statement is made once: to make it anew takes longer than to read a few rows.
+    The statement is made once: making it again takes longer than reading a few rows.
     """
     table, served = served_table(layout), layout.model
     owner = table.c[served.tenant_column or ""]

@@ -1,7 +1,7 @@
 """Holds the serving store as its one publisher sees it.
 
 SQLite in WAL mode or PostgreSQL, which show readers one published snapshot at a time. The publisher
-can make everything in it anew from the warehouse, so it simply fills a store again that is of
+can make everything in it again from the warehouse. So it simply fills a store again that is of
 another form or lost something.
 """
 
@@ -38,10 +38,10 @@ _NEWEST = sa.select(PUBLISHED).order_by(PUBLISHED.c.snapshot_id.desc()).limit(1)
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """A served model as the store holds it: its form, and which version of its table it is.
+    """A served model as the store holds it: its form, and the version of its table.
 
-    `declared_key` is what the project says; `row_key` is empty if that did not hold. `copied_at` is
-    the snapshot at which all rows were copied: before it the changes are not known.
+    `declared_key` is the project's; `row_key` is empty if that did not hold. `copied_at` is the
+    snapshot at which all rows were copied: before it the changes are not known.
     """
 
     layout: Layout
@@ -64,7 +64,7 @@ class StoredModel:
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """What a publication starts from. `store_id` is None if the store is not one of ours yet."""
+    """The start of a publication. `store_id` is None if the store is not one of ours yet."""
 
     store_id: str | None = None
     published: Published | None = None
@@ -73,7 +73,7 @@ class StoreState:
 
     @property
     def identity(self) -> tuple[str | None, Published | None]:
-        """What another publication in between would have changed."""
+        """The values that another publication in between would have changed."""
         return self.store_id, self.published
 
 
@@ -107,7 +107,7 @@ class Store:
 
 
 def read_state(connection: Connection) -> StoreState:
-    """Return what the store holds, in the transaction under way."""
+    """Return the state of the store, in the transaction under way."""
     names = frozenset(sa.inspect(connection).get_table_names())
     if not names.issuperset(METADATA.tables):
         return StoreState(table_names=names)
@@ -119,7 +119,7 @@ def read_state(connection: Connection) -> StoreState:
 
 
 def newest_published(connection: Connection) -> Published | None:
-    """Return the row that readers see, None if nothing was published."""
+    """Return the publication that readers see, None if nothing was published."""
     row = connection.execute(_NEWEST).first()
     return None if row is None else Published(**row._mapping)
 
@@ -153,9 +153,9 @@ def _stored_model(row: sa.Row[Any]) -> StoredModel:
 
 
 def make_tables(connection: Connection) -> None:
-    """Make the store's own tables anew, empty; the new store has an id of its own.
+    """Make the store's own tables again, empty; the new store has a new id.
 
-    Tables of others in the same database stay. Served tables of the store that was are retired.
+    Tables of others in the same database stay. Served tables of the old store are retired.
     """
     served = _find_served(connection)
     METADATA.drop_all(connection)

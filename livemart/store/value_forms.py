@@ -81,10 +81,9 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
 def json_value(value: Any, kind: str = "") -> Any:
     """Return a value of the store as JSON knows it.
 
-    Decimals are strings with all their digits, times ISO 8601 in UTC with `Z`, those of a kind
-    without a zone, which name no instant, without it; binary is base64;
-    NaN and infinities, which JSON lacks, are strings, and so are whole numbers beyond 2^53, which
-    JavaScript would round.
+    Decimals are strings with all their digits. Times are ISO 8601 in UTC with `Z`; times of a kind
+    without a zone, which name no instant, have no `Z`. Binary is base64. NaN and infinities, which
+    JSON lacks, are strings; so are whole numbers beyond 2^53, which JavaScript would round.
 
     >>> json_value(Decimal("8243.50")), json_value(2**53 + 1)
     ('8243.50', '9007199254740993')
@@ -142,7 +141,7 @@ def _converter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
 
 
 def _nested(arrow: pa.DataType) -> Callable[[Any], Any]:
-    """Return what makes a JSON value of an element."""
+    """Return the function that makes a JSON value of an element."""
     # json_value knows a time that names no zone.
     is_local = pa.types.is_timestamp(arrow) and arrow.tz is None
     convert = None if is_local else _converter(arrow)
@@ -159,7 +158,7 @@ def _variant_of(value: bytes, metadata: bytes) -> Any:
     try:
         return _variant(python_value(value, metadata))
     except ValueError:
-        # Damaged, or too deep for a reader of JSON: its bytes are all there is to give.
+        # It is damaged, or too deep for a reader of JSON: only its bytes can be given.
         return json_value(value)
 
 
