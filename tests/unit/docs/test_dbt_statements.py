@@ -158,7 +158,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         _FUNCTIONS,
     ),
     "All sessions share": (_FUNCTIONS,),
-    "What a model that is *not*": (
+    "Statements of a model that is *not*": (
         "unit/project/node_sessions::what_is_set_up_above_a_model_holds_for_it_and_for_no_other",
     ),
     "dbt-spark itself sets": (
@@ -167,7 +167,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "`is_incremental()` is false": (
         "unit/project/questions::a_model_is_told_that_its_own_table_is_absent",
     ),
-    "What a build has run": (
+    "A refresh goes on with": (
         "integration/run/batch_questions::"
         "a_model_is_compiled_again_when_the_warehouse_answers_otherwise",
     ),
@@ -223,7 +223,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "integration/run/filled_tables::"
         "hooks_of_on_run_end_see_models_and_tests_and_samples_write_nothing",
     ),
-    "What differs from run": (
+    "A difference from run": (
         "unit/plan/project_plans::what_differs_and_is_not_selected_changes_nothing",
         "unit/project/dbt::the_environment_and_the_target_change_the_compiled_code",
     ),
