@@ -113,7 +113,7 @@ def create_app(
         # They load their scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
-        # Starlette would send whoever adds a slash to the host that the request names.
+        # Starlette would send a client that adds a slash to the host that the request names.
         redirect_slashes=False,
     )
     lags = WatchedLags(lambda: source_lags(settings.warehouse, settings.landing))

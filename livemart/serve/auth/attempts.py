@@ -1,6 +1,6 @@
 """Counts wrong tokens by address, so that no one can try many.
 
-Used where a token is refused: a right one is let in, whoever else is wrong from the same address.
+Used where a token is refused: a right one is let in, even if others from its address are wrong.
 Behind a proxy that `trusted_proxies` names, the address is that of the proxy's client.
 """
 

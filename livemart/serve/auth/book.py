@@ -40,7 +40,7 @@ class TokenBook:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
-        # Of the tokens that are held; -1 before the first reading.
+        # The version of the held tokens; -1 before the first reading.
         self.version = -1
         self._tokens: Mapping[str, Token] = {}
         self._read_at: float | None = None
@@ -71,8 +71,8 @@ class TokenBook:
     def refresh(self) -> None:
         """Read the tokens again if they changed.
 
-        A store without any token, where there were some, is away or lost: nobody revoked them. They
-        are believed as long as those of a store that does not answer.
+        A store that had tokens and has none is away or lost: no user revoked them. They are
+        believed as long as those of a store that does not answer.
 
         Raises:
             PublishError: STORE_UNREACHABLE.

@@ -1,7 +1,7 @@
 """Decides who asks: a bearer token, a session cookie made from one, or anybody at this machine.
 
-Used by every route, and by streams for as long as they are open. What a caller may see is in
-`Caller.tenants`, and every query is held to it.
+Used by every route, and by streams for as long as they are open. `Caller.tenants` says whose rows a
+caller may see, and every query is held to it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RENEWED = "renewed_session"
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What callers are judged by.
+    """Holds the tokens and facts that callers are judged by.
 
     `book`: the tokens; `attempts`: wrong ones; `is_loopback`: the server is bound to this machine
     alone; `now`: the wall clock, UTC; `key`: signs sessions;
@@ -65,10 +65,10 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and what they may see.
+    """A caller, and the rows that it may see.
 
-    `tenants`: those whose rows a query is held to, None for all; `token_id`: None at this machine
-    without tokens; `sources`: to which it may send records; `session`: that of a browser.
+    A query is held to the rows of `tenants`, None for all. `token_id` is None at this machine
+    without tokens. The caller may send records to `sources`. `session` is that of a browser.
     """
 
     tenants: frozenset[str] | None
@@ -116,8 +116,8 @@ class Session:
 def cookie_name(is_secure: bool) -> str:
     """Return the name of the session's cookie.
 
-    Of a name that begins with `__Host-` a browser takes a cookie from no other host and from no
-    plain http: a neighbouring site can put none of its own in its place.
+    A browser takes a cookie whose name begins with `__Host-` from no other host, and not over plain
+    http. So a neighbouring site cannot put its own in its place.
     """
     return f"__Host-{_COOKIE}" if is_secure else _COOKIE
 

@@ -113,7 +113,7 @@ class EndedSessions:
                 return
             lines = [line.split() for line in self._path.read_text(encoding="ascii").splitlines()]
         except OSError:
-            # Of what is held nothing is forgotten.
+            # The ended sessions that are held stay.
             return
         self._ended = {(it[0], it[1]): (int(it[2]), int(it[3])) for it in lines}
         self._stamp = stamp

@@ -27,7 +27,7 @@ _HEADER = ("id", "name", "scope", "created", "expires", "state")
 def open_tokens(
     settings: Settings, *, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[TokenStore]:
-    """Yield the tokens of the store; `say` is told if a token has to wait, and for what.
+    """Yield the tokens of the store; if a token has to wait, `say` gets the reason.
 
     Raises:
         ConfigError: STORE_NOT_SET.
@@ -108,7 +108,7 @@ def lifetime_of(text: str) -> timedelta | None:
 
 
 def render_created(token: Token) -> str:
-    """Return what is said beside a new token."""
+    """Return the text beside a new token."""
     until = (
         "for ever" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%d %H:%M} UTC"
     )

@@ -22,8 +22,8 @@ class Seal:
     """Seals with a key that is derived from the signing key. Safe to use from several threads.
 
     A tag of the plain bytes and the purpose is both the proof and the start of the key stream
-    (a synthetic initialization vector, as in RFC 5297): nothing is ever sealed with the same stream
-    unless it is the same.
+    (a synthetic initialization vector, as in RFC 5297). So two texts are sealed with one stream
+    only if they are the same.
     """
 
     def __init__(self, key: SigningKey) -> None:

@@ -14,19 +14,19 @@ from starlette.requests import Request
 
 from livemart.settings import Settings
 
-# What a proxy on this machine adds: such a request comes from elsewhere.
+# Headers that a proxy on this machine adds: such a request comes from elsewhere.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 def is_from_this_machine(request: Request) -> bool:
-    """Return True if no network lies between: peer and name are loopback, and no proxy spoke."""
+    """Return True if no network is between: peer and name are loopback, and no proxy spoke."""
     peer = request.client.host if request.client else ""
     is_forwarded = any(name in request.headers for name in _FORWARDED)
     return _is_loopback(peer) and is_loopback_host(request) and not is_forwarded
 
 
 def serves_this_machine_alone(settings: Settings) -> bool:
-    """Return True if nobody else is meant to reach the server: by its host, or by a proxy.
+    """Return True if no other machine is meant to reach the server, by its host or a proxy.
 
     A proxy at this machine need not say that it is one; who has one names it in `public_url`.
     """

@@ -1,4 +1,4 @@
-"""Keeps access tokens, as hashes, in tables of their own in the serving store.
+"""Keeps access tokens, as hashes, in separate tables of the serving store.
 
 Used by the commands `token` and by the server. A token is `lm_<token_id>_<secret>`. The secret is
 32 random bytes, so one SHA-256 is enough: no list of likely passwords leads to it. The id finds the
@@ -34,7 +34,7 @@ from livemart.store.connections import (
 Scope = Literal["admin", "tenants", "ingest"]
 _SESSION_KEY = "session_key"
 _VERSION = "tokens_version"
-# The lock is tried for so long before the user is told that it has to be waited for.
+# The lock is tried for so long before the user learns that it has to be waited for.
 _TRY_FOR = timedelta(seconds=2)
 
 _METADATA = sa.MetaData()
@@ -116,7 +116,7 @@ class TokenStore:
         self._reading = open_engine(url)
 
     def close(self) -> None:
-        """Close all connections; those of who is reading, when they come to their end."""
+        """Close all connections; one that is being read, at the end of its reading."""
         close_engine(self._reading)
 
     def create(
@@ -223,7 +223,7 @@ class TokenStore:
                 _insert_once(connection, _VERSION, str(secrets.randbits(48)))
                 # An earlier version kept the key of sessions here, for all who read the store.
                 connection.execute(sa.delete(_SECRETS).where(_SECRETS.c.name == _SESSION_KEY))
-                # Held until the end: two writers at once cannot come to the same number.
+                # Held until the end: two writers at once cannot get the same number.
                 connection.execute(
                     sa.update(_SECRETS).where(_SECRETS.c.name == _VERSION).values(value=_RAISED)
                 )
@@ -262,7 +262,7 @@ def _insert_once(connection: sa.Connection, name: str, value: str) -> None:
 
 
 def hash_secret(secret: str) -> str:
-    """Return what is kept of a secret."""
+    """Return the hash that is kept of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 

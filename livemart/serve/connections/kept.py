@@ -1,8 +1,8 @@
 """Decides which connections a server keeps when more come than it can hold.
 
-Used by the protocol of the server. Who comes to ask is worth more than who says nothing: the
-connection that has been silent for longest is closed in favour of a new one. Where all are busy, a
-new one is held on a reserve, in which only questions about the server's health are answered.
+Used by the protocol of the server. A client that asks is worth more than a silent one: the
+connection that has been silent for longest is closed in favour of a new one. If all are busy, a new
+one is held on a reserve, in which only questions about the server's health are answered.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ConnectionLimits:
 
 
 class OpenConnection(Protocol):
-    """What is asked of a connection: when it has waited long enough, and to end."""
+    """A connection that has a deadline, and can be ended."""
 
     deadline: float
 

@@ -32,7 +32,7 @@ ON_RESERVE = "is_on_reserve"
 
 
 class _Phase(Enum):
-    """What a connection waits for: its client's request, the server, or its client's reading."""
+    """A connection waits for its client's request, for the server, or for its client's reading."""
 
     HEAD = "head"
     BODY = "body"

@@ -1,1 +1,1 @@
-"""What HTTP needs, whatever is asked."""
+"""The parts of HTTP that all routes share."""

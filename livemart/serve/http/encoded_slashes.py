@@ -45,5 +45,5 @@ def read_id(segment: str) -> str:
 
 
 def shown_path(path: str) -> str:
-    """Return a path as it can be written: what was an encoded slash is one again."""
+    """Return a path as it can be written: an encoded slash is one again."""
     return path.replace(_STAND_IN, "%2F")

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 class Head:
     """Asks the application for GET, and keeps the body back.
 
-    A stream has no end to wait for: once its headers are sent, the application is told that the
+    A stream has no end to wait for: once its headers are sent, the application learns that the
     client is gone.
     """
 

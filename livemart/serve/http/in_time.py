@@ -1,4 +1,4 @@
-"""Waits for the store no longer than a caller should, whatever the store does.
+"""Waits for the store no longer than a caller should.
 
 Used by the hub and by the book of tokens. A thread that waits for a dead disk cannot be stopped; it
 is left to its end, and no second one is sent after it.
@@ -32,7 +32,7 @@ class Inquiry(Generic[_Result]):
         """
         if self._asked is None or self._asked.done():
             self._asked = asyncio.ensure_future(self._ask())
-            # What goes wrong when nobody waits any more is met by the next one who asks.
+            # An error after the last caller has left is met by the next caller.
             self._asked.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
         asked = self._asked
         done, _ = await asyncio.wait({asked}, timeout=ANSWERS_WITHIN_S)

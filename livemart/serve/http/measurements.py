@@ -26,7 +26,7 @@ _OF_SOURCES = {
 
 
 class Measurements:
-    """The measurements of one server, in a registry of their own."""
+    """The measurements of one server, in a separate registry."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -91,7 +91,7 @@ class Measurements:
         waiting: Mapping[str, Mapping[str, float | None]],
         partitions: Mapping[tuple[str, str], int],
     ) -> None:
-        """Show what waits for each source.
+        """Show how much waits for each source.
 
         Args:
             waiting: values by source and measurement; what is None is left out.

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Network, ip_address
 
 @lru_cache(maxsize=10_000)
 def origin_of(address: str) -> str:
-    """Return what counts as one address: of IPv6 the /64, all of which belongs to one client.
+    """Return what counts as one address: for IPv6 the /64, which belongs to one client.
 
     >>> origin_of("192.0.2.7"), origin_of("2001:db8:0:1:5::7")
     ('192.0.2.7', '2001:db8:0:1::/64')

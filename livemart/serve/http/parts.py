@@ -1,7 +1,7 @@
-"""Finds a part of the server that a request came to, by its type.
+"""Finds a part of the server of a request, by the part's type.
 
-Used by every route. `create_app` puts the parts on the application, and no part has globals of its
-own. This module knows none of them: who asks for one part imports that part alone.
+Used by every route. `create_app` puts the parts on the application, and no part has its own
+globals. This module knows none of them: a caller of one part imports only that part.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _Part = TypeVar("_Part")
 
 
 def part_of(connection: HTTPConnection, kind: type[_Part]) -> _Part:
-    """Return the part of this type of the server that a request came to."""
+    """Return the part of this type of the request's server."""
     parts: Mapping[type, object] = connection.app.state.parts
     part = parts[kind]
     assert isinstance(part, kind)

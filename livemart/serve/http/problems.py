@@ -61,7 +61,7 @@ _KINDS: Kinds = {
 class ProblemError(Exception):
     """A request that is answered with a problem.
 
-    A room that answers questions of its own has a subclass with `kinds` of its own.
+    A room with its own questions has a subclass with its own `kinds`.
 
     Args:
         code: stable name of the problem, with a section in `docs/errors.md`.
@@ -76,7 +76,7 @@ class ProblemError(Exception):
         self.code = code
         self.detail = detail
         self.status, self.title = self.kinds[code]
-        # Stands in the body beside the members that every problem has.
+        # Further members of the body, beside those that every problem has.
         self.members: Mapping[str, Any] = {}
         self.headers = dict(headers or {})
         if self.status == 401:
@@ -130,7 +130,7 @@ class ProblemError(Exception):
 
 
 def problem_of(error: Exception) -> ProblemError:
-    """Return the problem that an exception is told as; its own words stay in the log."""
+    """Return the problem that an exception is reported as; its own words stay in the log."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, PublishError):
@@ -194,6 +194,6 @@ def _wrong_parameter(error: RequestValidationError) -> ProblemError:
     value = first.get("input")
     reason = str(first["msg"])
     reason = reason[:1].lower() + reason[1:]
-    # What was sent may be long; it is only ever text in JSON.
+    # The value that was sent may be long; it is only ever text in JSON.
     excerpt = "" if value is None or isinstance(value, dict) else f"; found {str(value)[:80]}"
     return ProblemError("PARAMETER_WRONG", f"{name}: {reason}{excerpt}")

@@ -13,7 +13,7 @@ _KEPT = 10_000
 
 
 class Quota:
-    """What each may take in a minute. More may be taken at once: it is a debt, and is waited for.
+    """A share of each name in a minute. More may be taken at once: it is a debt, to be waited for.
 
     Only those who took last are kept, and none that has its whole quota again.
 
@@ -30,7 +30,7 @@ class Quota:
     def __init__(self, a_minute: int, *, clock: Callable[[], float] = monotonic) -> None:
         self.a_minute = a_minute
         self._clock = clock
-        # What was left, and when.
+        # How much was left, and when.
         self._lefts: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def left(self, name: str) -> float:

@@ -1,4 +1,4 @@
-"""Measures how runs go: what failed, what landed, how long micro-batches take.
+"""Measures how runs go: failures, landed records, how long micro-batches take.
 
 Used by `Measurements`. The values are those of the runner's notes, so sums go on from run to run,
 whichever process measures them.
@@ -16,7 +16,7 @@ from livemart.state.last_run import LastRun, NewestBatch, RunTotals
 
 
 class RunMeasurements(Collector):
-    """The measurements of the newest run, and of all runs; none of what nobody knows."""
+    """The measurements of the newest run, and of all runs; unknown ones are left out."""
 
     def __init__(self) -> None:
         self.run: LastRun | None = None

@@ -1,4 +1,4 @@
-"""Describes bodies for the OpenAPI document: what all rooms of the server share.
+"""Describes bodies for the OpenAPI document: the parts that all rooms of the server share.
 
 Used by the routes; tests hold the bodies to it.
 """
@@ -36,7 +36,7 @@ class Problem(Shape):
 
 
 class SnapshotHead(Shape):
-    """What every body says of the snapshot it was read from."""
+    """The snapshot that a body was read from; every body has it."""
 
     as_of: datetime | None = Field(description="The one now of the snapshot, UTC.")
     snapshot_id: int
@@ -45,7 +45,7 @@ class SnapshotHead(Shape):
 
 
 class OfModel(Shape):
-    """What a body says besides of a model that is set aside; nothing of any other."""
+    """The age of a model that is set aside; nothing for any other."""
 
     set_aside_since: int | None = Field(
         default=None, description="Since this snapshot its rows are those of an earlier one."

@@ -1,4 +1,4 @@
-"""Takes records by HTTP: what is acknowledged is durable, and lands exactly once.
+"""Takes records by HTTP: acknowledged records are durable, and land exactly once.
 
 Used if the setting `http_ingest` is on. Records are judged as landing will judge them, and a
 request is taken whole or not at all: its sender still has what is wrong.
@@ -74,7 +74,7 @@ class Ingested(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What takes records. `sources`: those of lines, by each of their names."""
+    """Takes records. `sources`: those of lines, by each of their names."""
 
     sources: Mapping[str, SourceTable]
     commit: GroupCommit

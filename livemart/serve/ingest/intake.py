@@ -1,4 +1,4 @@
-"""Opens what takes records by HTTP, for the sources of the project.
+"""Opens the intake of records by HTTP, for the sources of the project.
 
 Used by the server when it starts.
 """
@@ -24,7 +24,7 @@ _FORMATS = ("json", "text")
 
 @contextmanager
 def open_intake(settings: Settings) -> Iterator[Intake | None]:
-    """Yield what takes records; None if the setting `http_ingest` is off.
+    """Yield the intake of records; None if the setting `http_ingest` is off.
 
     Raises:
         ConfigError: whatever keeps dbt from reading the project.
@@ -58,6 +58,6 @@ def takes_records(source: SourceTable) -> bool:
 
 def by_names(sources: list[SourceTable]) -> dict[str, SourceTable]:
     """Return the sources by each name that is one's alone."""
-    # Of a source whose schema is called as it is, two of them are one.
+    # A source that is called as its schema has two names that are one.
     counts = Counter(name for source in sources for name in set(source.names))
     return {name: source for source in sources for name in source.names if counts[name] == 1}

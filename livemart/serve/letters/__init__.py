@@ -1,1 +1,1 @@
-"""Dead letters, for admins: what could not land, and why."""
+"""Dead letters, for admins: the records that could not land, and why."""

@@ -35,11 +35,11 @@ class LetterDesk:
 
     def __init__(self, warehouse: Path) -> None:
         self._warehouse = Warehouse(warehouse)
-        # What one reading holds is bounded, whatever their number; what many hold would not be.
+        # The memory of one reading is bounded, however many letters exist; that of many is not.
         self._one_at_a_time = Lock()
 
     def versions(self) -> list[tuple[str, str, int]]:
-        """Return name, id and version of all that an answer is made of.
+        """Return name, id and version of all tables that an answer is computed from.
 
         Raises:
             LetterProblemError: LETTERS_MISSING.
@@ -67,7 +67,7 @@ class LetterDesk:
 def utc_moment(moment: datetime | None) -> datetime | None:
     """Return a moment that was asked for, UTC; without a zone it is UTC.
 
-    One before the first or behind the last moment of UTC is that: no letter lies beyond.
+    One before the first or behind the last moment of UTC becomes that: no letter is beyond.
     """
     if moment is None or moment.tzinfo is None:
         return None if moment is None else moment.replace(tzinfo=UTC)

@@ -31,7 +31,7 @@ from livemart.serve.letters.letter_desk import (
 from livemart.serve.live.snapshot_json import to_json
 from livemart.serve.shares.shares import note_rows
 
-# Of each record 8 KiB are kept.
+# 8 KiB of each record are kept.
 _MOST_LETTERS = 1_000
 
 

@@ -24,7 +24,7 @@ class Faults:
 
     @property
     def newest(self) -> PublishError | None:
-        """What answers are refused with; None if all is well."""
+        """The fault that answers are refused with; None if all is well."""
         return next(reversed(self._errors.values()), None)
 
     def of(self, subject: Subject) -> PublishError | None:
@@ -32,7 +32,7 @@ class Faults:
         return self._errors.get(subject)
 
     def report(self, subject: Subject, error: Exception) -> None:
-        """Keep a fault; tell it, unless one of its kind was told since all was well."""
+        """Keep a fault; log it, unless one of its kind was logged since all was well."""
         fault = error if isinstance(error, PublishError) else _unexpected(subject, error)
         kind = fault.code if fault is error else type(error).__name__
         self._errors.pop(subject, None)

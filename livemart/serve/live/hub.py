@@ -29,7 +29,7 @@ POLL = timedelta(milliseconds=150)
 # Streams wake at least so often, to find out that their session is over.
 _WAKE_EVERY_S = 30.0
 
-# Of a stream whose answer is computed before it is told of a snapshot: a tenant, and which answer.
+# A tenant, and which answer; it is computed before the stream learns of a snapshot.
 Topic = tuple[str, int]
 _Key = TypeVar("_Key")
 Prepare = Callable[[frozenset[Topic]], Awaitable[None]]
@@ -59,7 +59,7 @@ class Hub:
         self._faults = Faults()
         self._inquiry = Inquiry(lambda: asyncio.to_thread(self._reader.newest))
         self._in_preparation: PublicationId | None = None
-        # What a reading came upon, and what the last look showed.
+        # The publication that a reading met, and the one that the last look showed.
         self._newest_read: Published | None = None
         self._newest_seen: Published | None = None
         # A confirmation of later than now, and when it was first asked for, by `clock`.
@@ -104,14 +104,14 @@ class Hub:
             await self.look()
 
     async def look(self) -> None:
-        """Look at the store once; what goes wrong is told once, and its end."""
+        """Look at the store once; a fault is reported once, and so is its end."""
         now = self._clock()
         try:
             if self._book.is_due:
                 await self._book.learn()
                 self._faults.resolve("tokens")
         except Exception as error:
-            # Without the hub no one would ever see another snapshot, nor be told of it.
+            # Without the hub no client would ever see another snapshot.
             self._faults.report("tokens", error)
         try:
             await self._look_at_snapshots()
@@ -133,7 +133,7 @@ class Hub:
                 hint="bring the store back, or run build: it fills the store again",
             )
         self._newest_seen = newest
-        # What the store says holds, unless a reading came upon more while it was asked.
+        # The store's answer holds, unless a reading met a newer one while it was asked.
         if self._newest_read is read and not (newest and read and newest.is_same_or_later(read)):
             self._newest_read = None
         if newest is not None and self.published is before:
@@ -143,7 +143,7 @@ class Hub:
 
     @property
     def checked_at(self) -> datetime | None:
-        """When what is published was last known to be the newest; None before the first look.
+        """When the publication was last known to be the newest; None before the first look.
 
         Without anything new it goes on, and with it all that is judged by its age.
         """
@@ -186,7 +186,7 @@ class Hub:
     def newest(self) -> Published | None:
         """The newest snapshot of any look or reading: no answer may be of one before it.
 
-        `published` is told to those who wait, once it is prepared.
+        Those who wait learn of `published` once it is prepared.
         """
         read = self._newest_read
         if read is not None and (self.published is None or read.is_later_than(self.published)):
@@ -217,7 +217,7 @@ class Hub:
         except PublishError as error:
             self._faults.report("snapshots", error)
         except Exception:
-            # Who asks for what could not be computed is told; the others must not wait for it.
+            # A client whose answer could not be computed gets an error; others must not wait.
             structlog.get_logger().exception("prepare_failed", snapshot_id=published.snapshot_id)
         finally:
             self._in_preparation = None
@@ -242,7 +242,7 @@ class Hub:
         return None if self.is_closing else self.published
 
     def close(self) -> None:
-        """Let every stream come to its end."""
+        """Let every stream end."""
         self.is_closing = True
         if self._preparing is not None:
             self._preparing.cancel()

@@ -27,7 +27,7 @@ _LOOK_UP_EVERY_S = 0.5
 
 
 class Readings:
-    """Reads the store in threads of its own; who asks for the same meanwhile shares the result."""
+    """Reads the store in its own threads; callers who ask for the same share the result."""
 
     def __init__(self, reader: StoreReader, hub: Hub) -> None:
         self._reader = reader
@@ -58,7 +58,7 @@ class Readings:
         return self._hub.newest
 
     async def read(self, key: Hashable, read: Callable[[SnapshotView], _Result]) -> Answer[_Result]:
-        """Return what `read` makes of the newest snapshot, computed once a snapshot and key.
+        """Return the result of `read` on the newest snapshot, computed once a snapshot and key.
 
         A result of None is not kept: there is no end of unknown things to ask for.
         """
@@ -80,7 +80,7 @@ class Readings:
         return await self.read(("models",), lambda view: dict(view.models()))
 
     async def read_anew(self, read: Callable[[SnapshotView], _Result]) -> Answer[_Result]:
-        """Return what `read` makes of the newest snapshot, for this one caller."""
+        """Return the result of `read` on the newest snapshot, for this one caller."""
         answer = await self.run(self.read_now, read)
         # The store may be a snapshot further than the hub's last look.
         self._hub.note_newer(answer.published)

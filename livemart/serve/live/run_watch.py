@@ -16,7 +16,7 @@ from livemart.store.reader import StoreReader
 class RunWatch:
     """How the newest run goes, looked at again at most once in a while: many may ask.
 
-    Of a server that cannot see the warehouse the store has a copy. A copy of a run that goes on
+    For a server that cannot see the warehouse the store has a copy. A copy of a run that goes on
     does not say whether its process still lives.
 
     Args:
@@ -40,7 +40,7 @@ class RunWatch:
         self._seen: tuple[float, LastRun | None] | None = None
 
     def newest(self) -> LastRun | None:
-        """Return how it went at the last look; None if nobody knows. It may wait for the store."""
+        """Return how it went at the last look; None if unknown. It may wait for the store."""
         now, seen = self._clock(), self._seen
         if seen is None or now - seen[0] >= self._seconds:
             run = read_last_run(self._warehouse)

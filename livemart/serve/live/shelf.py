@@ -43,7 +43,7 @@ class Shelf:
     def keep(self, key: Hashable, answer: Answer[Any], newest: Published | None) -> None:
         """Keep a result, unless it is of a snapshot before the newest; forget those that are.
 
-        Of two epochs nothing says which is the later one: only the last that came is kept.
+        Two epochs have no order: only the last that came is kept.
         """
         if newest is not None and newest.is_later_than(answer.published):
             return

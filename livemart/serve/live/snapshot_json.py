@@ -1,4 +1,4 @@
-"""Writes bodies as JSON, each with what it says of its snapshot.
+"""Writes bodies as JSON, each with the head of its snapshot.
 
 Used by all rooms that answer, so that pull, push and page say the same in the same form.
 """
@@ -32,7 +32,7 @@ def to_text(moment: datetime | None) -> str | None:
 
 
 def snapshot_head(published: Published) -> Body:
-    """Return what every body says of the snapshot it was read from."""
+    """Return the head of a body: the snapshot it was read from."""
     return {
         "as_of": to_text(published.as_of),
         "snapshot_id": published.snapshot_id,
@@ -42,7 +42,7 @@ def snapshot_head(published: Published) -> Body:
 
 
 def age_of(published: Published, *models: str) -> Body:
-    """Return what a body says of models that are set aside: of the one that is oldest.
+    """Return the age of the oldest of the models that are set aside, as a body has it.
 
     Returns:
         Nothing where the rows of all of them are those of the snapshot.
@@ -55,7 +55,7 @@ def age_of(published: Published, *models: str) -> Body:
 
 
 def times_of(server_time: datetime, checked_at: datetime | None) -> Body:
-    """Return what is never kept of a body: the server's clock, and when its snapshot was checked.
+    """Return the times of a body, never kept: the server's clock, and the snapshot's last check.
 
     That is when it was last known to be the newest; a page computes the age of what it shows.
     """

@@ -59,7 +59,7 @@ async def _opened(
     hub, owner = part_of(request, Hub), owner_of(request, caller)
     yield f"retry: {RETRY_MS}\n\n".encode()
     async with aclosing(events):
-        # Others may have come in while this one was let in: it comes back and is told.
+        # Others may have come in while this one was let in: it comes back and is refused.
         if hub.clients_of(owner) < most_streams(request, caller):
             with hub.count_client(topic, owner):
                 async for event in events:
@@ -71,7 +71,7 @@ async def new_snapshots(
 ) -> AsyncIterator[Published]:
     """Yield each publication that is newest at some time while the caller may see it.
 
-    With `tells_checks`, yield it again whenever it is known anew to be the newest.
+    With `tells_checks`, yield it again whenever it was confirmed to be the newest.
     """
     hub = part_of(request, Hub)
     last: Published | None = None

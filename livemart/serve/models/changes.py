@@ -33,9 +33,9 @@ _SLICE = 200
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What comes behind the snapshot of the position `before`, for one kind of caller.
+    """The changes behind the snapshot of the position `before`, for one kind of caller.
 
-    It leads up to `upto`, a snapshot of `epoch`. Of a reset, `slices` are all rows there, unless
+    It leads up to `upto`, a snapshot of `epoch`. In a reset, `slices` are all rows there, unless
     they are too many; else they are the events of `changes`, with `ids`.
     """
 
@@ -64,7 +64,7 @@ def ids_of(request: Request, caller: Caller, name: str) -> EventIds:
 
 
 async def read_page(request: Request, caller: Caller, name: str, position: Position) -> Page | None:
-    """Return what comes after a snapshot; None if the model is not served any more."""
+    """Return the changes after a snapshot; None if the model is not served any more."""
     reader, readings = part_of(request, StoreReader), part_of(request, Readings)
     after, mark, tenants = position.snapshot_id, position.mark, caller.tenants
     ids = ids_of(request, caller, name)

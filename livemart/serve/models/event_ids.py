@@ -12,7 +12,7 @@ from livemart.serve.auth.seal import Seal
 from livemart.serve.http.problems import ProblemError
 from livemart.store.positions import Position
 
-# Of no history that is kept: the stream begins with all rows.
+# A position of no history that is kept: the stream begins with all rows.
 _BEGINNING = Position(0, "")
 
 

@@ -213,7 +213,7 @@ async def find_model(request: Request, caller: Caller, name: str) -> tuple[Serve
 def _read_row_question(
     request: Request, model: ServedModel, select: str | None, order: str | None
 ) -> RowQuestion:
-    """Read what no parameter of its own is for: conditions on columns, each under its name."""
+    """Read the conditions on columns, each under the column's name."""
     named = parameters_of(request.scope["route"])
     refuse_others(request, {**dict.fromkeys(model.kinds, True), **named})
     asked = request.query_params.multi_items()

@@ -27,7 +27,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class RowQuestion:
-    """What a query asks for of a model.
+    """A query for rows of a model.
 
     `conditions`: all hold. `columns`: of each row, in this order. `order_by`: columns, before the
     key; `descending`: those of them that go down.
@@ -49,7 +49,7 @@ def read_row_question(
     select: str | None = None,
     order: str | None = None,
 ) -> RowQuestion:
-    """Return what the texts of a query say.
+    """Return the question that the texts of a query ask.
 
     Args:
         model: whose columns they name.

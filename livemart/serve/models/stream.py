@@ -1,6 +1,6 @@
 """Pushes every change of a served model, once and in order.
 
-Used by those who keep a copy of a model. A client that is too far behind gets all rows anew.
+Used by those who keep a copy of a model. A client that is too far behind gets all rows again.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Answers:
         self._readings = readings
         self._hub = hub
         self._recent: OrderedDict[str, None] = OrderedDict()
-        # Of restaurants whose trend was asked for: the next snapshot changes a few of them.
+        # The panes of restaurants whose trend was asked for: the next snapshot changes a few.
         self._panes: dict[str, Answer[Panes]] = {}
         self._waiting: dict[str, _Request] = {}
         self._reading: asyncio.Task[None] | None = None
@@ -68,14 +68,14 @@ class Answers:
                 bodies = await asyncio.shield(self._request(restaurant_id, parts))
                 if bodies is None:
                     return None
-            # What was under way already may be of a snapshot that is not the newest any more.
+            # A reading that was under way may be of a snapshot that is not the newest any more.
             is_old = newest.is_later_than(bodies.facts.published)
             if not is_old and parts <= bodies.parts:
                 self._remember(restaurant_id, newest)
                 return bodies
 
     async def prepare(self, topics: Iterable[Topic]) -> None:
-        """Read what a new snapshot will be asked for at once, before the streams are told of it.
+        """Read the first answers of a new snapshot before the streams learn of it.
 
         That is the restaurants of open streams, and those that were asked for last.
         """
@@ -135,7 +135,7 @@ class Answers:
                 except Exception as error:
                     for request in requests.values():
                         request.result.set_exception(error)
-                        # Those who still wait are told; asyncio need not log what no one took.
+                        # Those who still wait get it; asyncio need not log an untaken error.
                         request.result.exception()
                 else:
                     for name, request in requests.items():
@@ -153,7 +153,7 @@ class Answers:
             if before is not None and request.parts <= before.parts:
                 bodies[name] = before
             else:
-                # What was known of it before is going to be asked for again.
+                # Its parts that were known before will be asked for again.
                 parts[name] = request.parts | (before.parts if before else _NOTHING)
         if parts:
             answer = await self._read_restaurants(parts, {})
@@ -195,7 +195,7 @@ class Answers:
             if len(self._panes) > _MOST_RECENT:
                 del self._panes[next(iter(self._panes))]
         else:
-            # What changed since is not known any more.
+            # The changes since are not known any more.
             self._panes.pop(name, None)
 
 

@@ -37,9 +37,9 @@ def trend_json(facts: Facts, panes: Panes, hours: int) -> str:
 
     These are hundreds of points, which take a quarter of the time as text.
 
-    A point is 5 minutes of a window of 1 hour, else an hour of the restaurant's clock, of which the
-    first and the last one may be in the window in part: the points of a window add up to its
-    metrics. Without orders a point is zero; before the restaurant's first order, null.
+    A point is 5 minutes of a window of 1 hour, else an hour of the restaurant's clock. The first
+    and the last hour may be in the window in part: the points of a window add up to its metrics.
+    Without orders a point is zero; before the restaurant's first order, null.
     """
 
     def points(back: timedelta) -> str:
@@ -74,7 +74,7 @@ def state_of(facts: Facts, late: LateOrders, hours: int) -> Body:
 
 
 def head_of(facts: Facts, hours: int) -> Body:
-    """Return what every body of a restaurant begins with."""
+    """Return the first members of every body of a restaurant."""
     row = facts.of_window(hours)
     start = facts.as_of - timedelta(hours=hours)
     is_partial = facts.first_pane is not None and facts.first_pane > start
@@ -134,7 +134,7 @@ def _metrics(facts: Facts, hours: int) -> Body:
             "previous": (
                 _value(row[f"previous_{name}"]) if has_previous and has_window_before else None
             ),
-            # A project may have models of its own that compare nothing.
+            # A project may have its own models that compare nothing.
             "compared": _value(row.get(f"compared_{name}")),
             "last_week": _value(row.get(f"last_week_{name}")) if has_week else None,
         }

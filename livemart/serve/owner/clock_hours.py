@@ -55,7 +55,7 @@ def step_of(hours: int) -> timedelta:
 
 
 def read_zone(name: str | None) -> tuple[tzinfo, str]:
-    """Return a time zone and its name; one that nobody knows is UTC."""
+    """Return a time zone and its name; an unknown one is UTC."""
     try:
         return (ZoneInfo(name), name) if name else (UTC, "UTC")
     except (KeyError, ValueError, OSError):

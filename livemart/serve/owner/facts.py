@@ -1,4 +1,4 @@
-"""Reads what the store holds of restaurants, in one transaction.
+"""Reads the rows of restaurants from the store, in one transaction.
 
 Used by `Answers` and the page. No figure is computed here.
 """

@@ -51,7 +51,7 @@ class LateChange:
 
 @dataclass(frozen=True, slots=True)
 class LateOrders:
-    """What late orders of the last hour changed; None if the store does not know."""
+    """The changes by late orders of the last hour; None if the store does not know them."""
 
     changes: Sequence[LateChange] | None
 
@@ -59,7 +59,7 @@ class LateOrders:
 def read_late_orders(
     view: SnapshotView, restaurant_ids: Iterable[str], end: datetime
 ) -> dict[str, LateOrders]:
-    """Return what late orders of the hour before `end` changed, by restaurant."""
+    """Return the changes by late orders of the hour before `end`, by restaurant."""
     tenants = frozenset(restaurant_ids)
     if ARRIVALS not in view.models():
         return dict.fromkeys(tenants, LateOrders(None))
@@ -87,7 +87,7 @@ def _at_hand(
         columns=_COLUMNS,
     )
     if len(tenants) > 1 and len(rows) == most:
-        # What one restaurant has too many of would be missing from another.
+        # Too many rows of one restaurant would displace those of another.
         return {
             name: arrivals
             for tenant in tenants
@@ -113,7 +113,7 @@ def _of_restaurant(
         if all(version["landed_at"] >= since for version in versions)
         and (times := [pane for row in versions if (pane := row["pane_started_at"]) is not None])
     }
-    # What landed later than that is at hand, unless there was too much of it.
+    # Rows that landed later than that are at hand, unless there were too many.
     known_since = rows[-1]["landed_at"] if len(rows) >= _MOST else end - _AT_HAND
     older = {
         name: at

@@ -1,4 +1,4 @@
-"""Names the problems of the owner's questions: what is unknown of restaurants and windows.
+"""Names the problems of the owner's questions: unknown restaurants and windows.
 
 Used by the owner's paths and page.
 """

@@ -25,7 +25,7 @@ TREND = "restaurant_sales_trend"
 LONGEST = timedelta(hours=336)
 PANE_START = "pane_started_at"
 _OF_PANE = (PANE_START, "order_count", "sales_amount")
-# What changed is read again from one of so many moments on: a query for each.
+# Changed panes are read again from one of these moments on: a query for each.
 _BACK = (timedelta(hours=1), timedelta(hours=24), timedelta(hours=168))
 
 Sum = tuple[int, int]
@@ -103,8 +103,8 @@ def follow_panes(
         end: where the windows of `view` end.
 
     Returns:
-        The same restaurants, each with two weeks of panes or more; none if the store does not know
-        any more what changed since, or they do not reach back far enough.
+        The same restaurants, each with two weeks of panes or more. None if the store does not know
+        the changes since any more, or they do not reach back far enough.
     """
     since = end - LONGEST
     earlier = {name: panes for name, panes in earlier.items() if panes.since <= since}

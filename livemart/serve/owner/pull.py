@@ -97,7 +97,7 @@ async def trend(
 async def find_restaurant(
     request: Request, caller: Caller, restaurant_id: str, kind: BodyKind
 ) -> RestaurantBodies:
-    """Return what a body is made from, of a restaurant that the caller may see.
+    """Return the bodies of a restaurant that the caller may see.
 
     A foreign one is refused before anything is read: exactly as an unknown one.
 

@@ -20,7 +20,7 @@ from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
 
 BodyKind = Literal["metrics", "top-dishes", "trend", "state"]
-# What only some bodies are made of.
+# Parts that only some bodies need.
 BodyPart = Literal["panes", "late"]
 PARTS: Mapping[BodyKind, frozenset[BodyPart]] = {
     "metrics": frozenset(),
@@ -53,7 +53,7 @@ class RestaurantBodies:
         """Return a body as JSON; that of `state` lacks the server's time.
 
         Raises:
-            ValueError: what the body is made of was not read.
+            ValueError: a part that the body needs was not read.
             OwnerProblemError: WINDOW_UNKNOWN.
         """
         body = self._encoded.get((kind, hours))

@@ -114,7 +114,7 @@ class Trend(_OfWindow):
 
 
 class LateCorrections(Shape):
-    """What arrivals of the last hour changed in finished panes of the window."""
+    """The changes by arrivals of the last hour in finished panes of the window."""
 
     order_count: int = Field(description="Different orders; the same version twice is no change.")
     start: datetime | None

@@ -74,7 +74,7 @@ async def restaurant_stream(
         raise ProblemError(
             "PARAMETER_WRONG", f"Last-Event-ID: send back the id of an event; found {has[:40]!r}"
         )
-    # A window that is not there is told before the stream begins.
+    # An unknown window is refused before the stream begins.
     restaurant = await find_restaurant(request, caller, restaurant_id, "state")
     restaurant.facts.of_window(WINDOWS[window])
     topic = (restaurant_id, WINDOWS[window])
@@ -102,7 +102,7 @@ async def _tell_state(
             continue
         bodies = await retry_while_away(hub, lambda: answers.restaurant(restaurant_id, "state"))
         if bodies is None or not bodies.has(hours):
-            # It went with this snapshot, or the server is closing: who asks again is told.
+            # It was removed by this snapshot, or the server is closing: a new request is refused.
             return
         is_new = bodies.facts.published != last
         last, event_id = bodies.facts.published, state_id(bodies.facts.published)

@@ -1,4 +1,4 @@
-"""Builds what the page of dead letters says: counts, letters as text, and the commands that mend.
+"""Builds the texts of the page of dead letters: counts, letters, and the commands that mend.
 
 Used by the page for admins. Records come from anywhere: here they become text without signs that
 are obeyed or not seen, and the template escapes it.
@@ -23,7 +23,7 @@ from livemart.serve.page.text import count
 from livemart.settings import Settings
 
 LETTERS_PATH = "/dead-letters"
-# Of a longer record the rest is unfolded.
+# The rest of a longer record is unfolded.
 _SHOWN_CHARACTERS, _SHOWN_LINES = 600, 8
 _EXPORT = "letters.jsonl"
 
@@ -31,7 +31,7 @@ _EXPORT = "letters.jsonl"
 def build_letters(
     page: LetterPage, choice: LetterChoice, settings: Settings, *, is_first: bool
 ) -> dict[str, Any]:
-    """Return what the page of dead letters says, by the names of its template.
+    """Return the texts of the page of dead letters, by the names of its template.
 
     `older`, `newest`: addresses, empty if there is nothing; `redrive`, `export`, `redrive_export`:
     commands, word by word as a shell reads them.

@@ -1,4 +1,4 @@
-"""Builds what the pages of the served models say: rows, columns, key, age, and a table of rows.
+"""Builds the texts of the pages of served models: rows, columns, key, age, and a table of rows.
 
 Used by the page of any project; it knows no model by name.
 """
@@ -46,7 +46,7 @@ def build_model(view: SnapshotView, model: ServedModel, caller: Caller, now: dat
     changed_at = view.changed_at(model.name, caller.tenants)
     return ModelView(
         name=model.name,
-        # Of all tenants together: no one else's to know.
+        # Counts the rows of all tenants: only an admin may see it.
         row_count=count(view.row_count(model.name) if caller.is_admin else None),
         key=model.row_key,
         columns=model.columns,

@@ -65,8 +65,8 @@ _MOST_LETTERS = 50
 # A longer list is no help: an id in the address is.
 _MOST_IN_PICKER = 500
 
-# Who has signed out, or sits down at a device after another, finds no figures on the way back; and
-# at one address there are both a page and what its script reads.
+# A user who has signed out, or who follows another at a device, finds no figures on the way back.
+# Also, one address gives both a page and the JSON that its script reads.
 _UNSTORED = {"Cache-Control": "no-store"}
 
 _templates = Environment(
@@ -100,7 +100,7 @@ class _PageRoute(APIRoute):
 
 
 def page_router() -> APIRouter:
-    """Return the routes that answer in HTML, and what the pages are made of.
+    """Return the routes of the pages, and of their styles, scripts and icon.
 
     Style, script and icon are open to all: the form to sign in needs them.
     """
@@ -150,10 +150,10 @@ def _first_page(
 def _restaurant_page(
     request: Request, caller: CallerOf, restaurant_id: str, window: str = _FIRST_WINDOW
 ) -> Response:
-    """Answer with the page, or with what it is made of for the page's own script.
+    """Answer with the page, or with its bodies as JSON for the page's own script.
 
-    Both bodies are read in one transaction: what the script pulls never mixes snapshots. Beside
-    them is a sentence about a run that failed, empty if none did.
+    Both bodies are read in one transaction: a pull of the script never mixes snapshots. Beside them
+    is a sentence about a run that failed, empty if none did.
     """
     restaurant_id = read_id(restaurant_id)
     hours = WINDOWS[known_window(window)]
@@ -168,7 +168,7 @@ def _restaurant_page(
     times = times_of(now(), hub.checked(view.published))
     state = {**json.loads(bodies.get("state", hours)), **times}
     trend = json.loads(bodies.get("trend", hours))
-    # What its script asks for next must not be of the snapshot before.
+    # The next request of its script must not be answered from the snapshot before.
     from_thread.run_sync(hub.note_newer, view.published)
     failed = _failed(request, caller)
     if _wants_json(request):
@@ -278,7 +278,7 @@ def _time(name: str, text: str) -> datetime | None:
 
 
 def _of_snapshot(request: Request, caller: Caller, view: SnapshotView) -> dict[str, Any]:
-    """Return what both pages of the served models say of the snapshot, and of who asks."""
+    """Return the snapshot and the caller, as both pages of the served models show them."""
     now, every = part_of(request, callers.Guard).now(), part_of(request, Settings).every
     passed = part_of(request, Hub).age(view.published, now)
     return {
@@ -293,7 +293,7 @@ def _of_snapshot(request: Request, caller: Caller, view: SnapshotView) -> dict[s
 
 
 def _failed(request: Request, caller: Caller) -> str:
-    """Return what a page says of a run that failed; '' if none did."""
+    """Return a page's sentence about a run that failed; '' if none did."""
     run, now = part_of(request, RunWatch).newest(), part_of(request, callers.Guard).now()
     return failure_words(run, now, is_admin=caller.is_admin)
 
@@ -331,7 +331,7 @@ def _problem_page(request: Request, error: Exception) -> Response:
     if problem.status in (429, 500, 503):
         href, action = target, "Try again"
     elif request.url.path == "/" or problem.code == "MODEL_UNKNOWN":
-        # What the first page has to say of itself does not lead there again.
+        # A problem of the first page does not lead there again.
         href, action = "/models", "Served models"
     else:
         href, action = "/", "To the first page"
@@ -378,7 +378,7 @@ def _wants_json(request: Request) -> bool:
 
 
 def _picker(restaurants: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return id and label of each restaurant; outlets of one name are told apart by their ids."""
+    """Return id and label of each restaurant; outlets of one name are labelled with their ids."""
     names = Counter(one["name"] for one in restaurants)
 
     def label(name: str | None, restaurant_id: str) -> str:
@@ -390,7 +390,7 @@ def _picker(restaurants: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _target_of(request: Request) -> str:
-    """Return path and query as they were sent: what is decoded could not be told apart again."""
+    """Return path and query as they were sent: decoded ones could not be encoded back."""
     path = request.scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1")
     return (path or "/") + (f"?{request.url.query}" if request.url.query else "")
 

@@ -15,7 +15,7 @@ def failure_words(run: LastRun | None, now: datetime, *, is_admin: bool) -> str:
     """Return a sentence about a failure after which nothing has succeeded; '' if there is none.
 
     Args:
-        run: None if nobody knows of one.
+        run: None if none is known.
         now: wall clock, UTC.
         is_admin: the reader may read everything.
     """
@@ -33,7 +33,7 @@ def waiting_words(run: LastRun | None, now: datetime) -> str:
     """Return sentences for a page that waits for the first snapshot; it loads by itself then.
 
     Args:
-        run: None if nobody knows of one.
+        run: None if none is known.
         now: wall clock, UTC.
     """
     if run is not None and run.ending is None:

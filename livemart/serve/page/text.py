@@ -107,7 +107,7 @@ def count(value: int | None) -> str:
 
 
 def window_words(hours: int) -> str:
-    """Return what a window is called in a sentence: `hour`, `24 hours`, `7 days`.
+    """Return the name of a window in a sentence: `hour`, `24 hours`, `7 days`.
 
     >>> [window_words(hours) for hours in (1, 24, 168)]
     ['hour', '24 hours', '7 days']

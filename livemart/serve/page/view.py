@@ -1,4 +1,4 @@
-"""Builds what the page shows of a restaurant and a window: every figure and time as text.
+"""Builds the page of a restaurant and a window: every figure and time as text.
 
 Used by the page's templates. The bodies are those of the API, so that page, pull and push say the
 same.
@@ -81,7 +81,7 @@ class TrendRow:
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """What the page says of one restaurant and window, beside what is in the body of its state.
+    """The texts of the page for a restaurant and a window, beside the body of its state.
 
     `span`: up to the newest data; `base`: says what `tiles` are compared with; `checked_at`,
     `data_at`: ISO 8601, UTC; `caption`: says what the chart of `points` shows.
@@ -194,7 +194,7 @@ def _tile(key: str, title: str, definition: str, *, metrics: _Body, local: Local
 def _average(metrics: _Body) -> Decimal | None:
     """Return the average order before it is rounded, where it can be known.
 
-    Of yen the hundredths are rounded away: of 47.4954, as 47.50 by then, would become 48.
+    Yen lose their hundredths in rounding: 47.4954, which is 47.50 by then, would become 48.
     """
     orders, sales = _decimal(metrics["order_count"]["value"]), _decimal(metrics[_SALES]["value"])
     return sales / orders if sales is not None and orders else _decimal(metrics[_AVERAGE]["value"])
@@ -264,7 +264,7 @@ def _caption(trend: _Body, points: Sequence[TrendRow], local: LocalFormat) -> st
     ]
     if not whole:
         return f"Sales per {step}; nothing was sold in a whole one yet."
-    # Of equal ones the first.
+    # The first of equal ones.
     _, most = max(whole, key=lambda entry: entry[0])
     before = (
         f"{most.last_week} in the same {step} last week"

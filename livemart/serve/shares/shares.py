@@ -42,7 +42,7 @@ _LATELY_S = 2.0
 
 @dataclass(slots=True)
 class _Held:
-    """What a request holds of its caller's share. `rows`: how many were read for it."""
+    """A request's part of its caller's share. `rows`: how many were read for it."""
 
     shares: Shares
     owner: str
@@ -88,7 +88,7 @@ class Shares:
 
         Raises:
             ProblemError: TOO_MANY_AT_ONCE, TOO_MANY_ROWS.
-            ClientDisconnect: nobody waits for the answer any more.
+            ClientDisconnect: no client waits for the answer any more.
         """
         held = self._held(request, caller, kind, at_once)
         owner = held.owner
@@ -159,8 +159,8 @@ async def _figures(request: Request, caller: CallerOf) -> None:
     await _begin(request, caller, "figures", _FIGURES_AT_ONCE)
 
 
-# Of a router or route: its requests take turns. The envelope ends a turn when the answer begins:
-# how fast it is taken is no matter of reading.
+# For a router or route: its requests take turns. The envelope ends a turn when the answer begins:
+# the speed at which it is taken is no matter of reading.
 PULLS: Any = Depends(_pull)
 FIGURES: Any = Depends(_figures)
 
@@ -187,9 +187,9 @@ def end_turn(scope: Scope) -> dict[str, str]:
 
 @asynccontextmanager
 async def shared_turn(request: Request, caller: Caller, kind: str) -> AsyncIterator[_Held]:
-    """Hold a turn of a line of its own while something is read that others may share.
+    """Hold a turn of a separate line while a reading runs that others may share.
 
-    Not in the line of the pulls: one of these may be waiting for what is read.
+    Not in the line of the pulls: one of these may be waiting for that reading.
     """
     held = await part_of(request, Shares).hold_patiently(request, caller, kind)
     try:

@@ -1,7 +1,7 @@
 """Lets callers take turns: each has so many pulls under way, and the rest of theirs wait in line.
 
-Used by `Shares`. Since no caller has more than a few under way, one who asks for much is served as
-often as one who asks for little, and keeps nobody but itself waiting.
+Used by `Shares`. No caller has more than a few under way. So one who asks for much is served as
+often as one who asks for little, and keeps only itself waiting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class QueueFullError(Exception):
 
 
 class WaiterLeftError(Exception):
-    """Nobody waits for the answer any more."""
+    """No client waits for the answer any more."""
 
 
 async def _stays() -> bool:
@@ -73,7 +73,7 @@ class Turns:
         Args:
             owner: the caller.
             at_once: how many of its pulls may be under way.
-            has_left: returns True once nobody waits for the answer.
+            has_left: returns True once no client waits for the answer.
             is_patient: it may wait, however many do.
 
         Raises:
