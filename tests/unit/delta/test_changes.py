@@ -48,6 +48,6 @@ def test_changes_of_the_newest_commits_alone_stay_in_memory(tmp_path: Path) -> N
         changes.keep(tmp_path, version, pa.table({"n": [version], WEIGHT: [1]}))
 
     def found(version: int) -> bool:
-        return changes.between(tmp_path, RELATION, schema, version - 1, version).num_rows > 0
+        return bool(changes.between(tmp_path, RELATION, schema, version - 1, version).num_rows)
 
     assert [version for version in range(1, 20) if found(version)] == list(range(4, 20))
