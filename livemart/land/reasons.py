@@ -51,8 +51,8 @@ _MEANINGS: Mapping[str, str] = {
         "a whole file: it was changed after it was landed, or its records were given up"
     ),
     LetterReason.RECORDS_EXPIRED: (
-        "a range of a record log, or the rest of a partition: the log no longer held it when it was"
-        " to be read, and the source goes on after it (`after_loss`)"
+        "a range of a record log, or the rest of a partition, that the log lost before it was read;"
+        " the source goes on after it (`after_loss`)"
     ),
     LetterReason.TRUNCATED: (
         "a change record says that the table was truncated; its rows stay, see"
