@@ -10,7 +10,7 @@ import gc
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -30,6 +30,7 @@ from livemart.cli.flags import (
     SELECTION,
     SERVING_STORE,
     SPARK,
+    flag_words,
     json_or_text,
     print_answer,
     settings_folder,
@@ -39,12 +40,17 @@ from livemart.cli.ingest import ingest
 from livemart.cli.letters import dead_letters, read_moment
 from livemart.cli.snapshots import diff, history, keep
 from livemart.cli.starting import completion, init
+from livemart.cli.tether import Tether
+from livemart.intervals import format_interval
 from livemart.settings import Settings
 
 if TYPE_CHECKING:
-    from livemart.cli.interrupts import Interrupts
     from livemart.run.pipeline import Pipeline
     from livemart.run.runtime import Narrator, Runtime
+
+
+# For `up`, unless `stop_timeout` is set: Docker waits for 10 s before it kills.
+UP_STOP_TIMEOUT = timedelta(seconds=5)
 
 
 class _Command(click.Command):
@@ -125,15 +131,30 @@ def refresh(**flags: Any) -> None:
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
     """Refresh continuously, until Ctrl-C; --select, --exclude and --selector as of `refresh`."""
-    _stream(flags, serves=False)
+    _stream(flags)
 
 
 @cli.command()
 @with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, ADDRESS, SELECTION, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
-def up(**flags: Any) -> None:
-    """Refresh continuously and serve the API and the page, in one process, until Ctrl-C."""
-    _stream(flags, serves=True)
+@click.option("--part", type=click.Choice(["check", "server", "engine"]), hidden=True)
+def up(part: str | None, **flags: Any) -> None:
+    """Refresh continuously and serve the API and the page, until Ctrl-C.
+
+    Engine and server are two processes, with the serving store between them: one that ends or
+    hangs is started again, and the other goes on.
+    """
+    if part is None:
+        _supervise(flags)
+    elif part == "check":
+        with reported_errors(flags) as settings, interruptible(settings.stop_timeout):
+            from livemart.run.runtime import check_project
+
+            check_project(settings)
+    elif part == "engine":
+        _stream(flags, Tether())
+    else:
+        _serve(flags, Tether())
 
 
 @cli.command()
@@ -141,18 +162,7 @@ def up(**flags: Any) -> None:
 @click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
 def serve(**flags: Any) -> None:
     """Serve the API and the page from a store that another process fills, until Ctrl-C."""
-    with reported_errors(flags, extra="serve") as settings:
-        from livemart.observe.logs import configure_logs
-        from livemart.serve.server import open_server
-
-        configure_logs(settings.log_format, debug=settings.debug)
-        with (
-            interruptible(settings.stop_timeout) as interrupts,
-            open_server(settings, interrupts.stop.set) as greeting,
-        ):
-            interrupts.install(patient=True)
-            click.echo(greeting, err=True)
-            interrupts.stop.wait()
+    _serve(flags)
 
 
 @cli.group()
@@ -418,11 +428,74 @@ def _narrator(settings: Settings) -> Iterator[Narrator]:
         yield watcher
 
 
-def _stream(flags: dict[str, Any], *, serves: bool) -> None:
-    with _run(flags, has_guests=True, serves=serves, leaves_out=True) as (runtime, pipeline):
+def _stream(flags: dict[str, Any], tether: Tether | None = None) -> None:
+    is_supervised = tether is not None
+    with _run(flags, has_guests=True, leaves_out=True, is_supervised=is_supervised) as (
+        runtime,
+        pipeline,
+    ):
         from livemart.run.stream import Stream
 
+        if tether is not None:
+            tether.report_ready()
         finish(Stream(pipeline).run(runtime.settings.every))
+
+
+def _serve(flags: dict[str, Any], tether: Tether | None = None) -> None:
+    with reported_errors(flags, extra="serve") as settings:
+        from livemart.observe.logs import configure_logs
+        from livemart.serve.server import open_server
+
+        configure_logs(settings.log_format, debug=settings.debug)
+        with (
+            interruptible(settings.stop_timeout, is_supervised=tether is not None) as interrupts,
+            open_server(settings, interrupts.stop.set) as greeting,
+        ):
+            interrupts.install(patient=True)
+            click.echo(greeting, err=True)
+            if tether is not None:
+                tether.report_ready()
+            interrupts.stop.wait()
+
+
+def _supervise(flags: dict[str, Any]) -> None:
+    """Run engine and server as two processes until a signal."""
+    with reported_errors(flags, extra="serve") as settings:
+        from livemart.cli.health_probe import HealthProbe
+        from livemart.cli.supervisor import SupervisedProcess, run_once, supervise
+        from livemart.observe.logs import configure_logs
+        from livemart.project.profiles import find_profiles
+        from livemart.serve.address import bound
+
+        configure_logs(settings.log_format, debug=settings.debug)
+        patience, environment = settings.stop_timeout, {}
+        if "stop_timeout" not in settings.model_fields_set:
+            patience = UP_STOP_TIMEOUT
+            environment["LIVEMART_STOP_TIMEOUT"] = format_interval(patience)
+        # The second signal alone gives up, not a patience of the supervisor's.
+        with interruptible(patience + timedelta(hours=1)) as interrupts:
+            find_profiles(settings.project_dir, settings.profiles_dir)
+            with bound(settings) as listener:
+                address = listener.getsockname()[:2]
+                place = {"host": settings.host, "port": str(address[1])}
+                command = [sys.executable, "-P", "-m", "livemart", "up"]
+                command += flag_words(click.get_current_context().command, {**flags, **place})
+                # The server makes its store in the warehouse: not beside a project with mistakes.
+                # dbt takes 200 MB, which a process that lives as long as this one shall not keep.
+                if code := run_once([*command, "--part=check"]):
+                    sys.exit(code)
+                interrupts.install(patient=True)
+                server, engine = (
+                    SupervisedProcess(
+                        name,
+                        [*command, f"--part={name}"],
+                        environment=environment,
+                        probe=HealthProbe(address) if name == "server" else None,
+                    )
+                    for name in ("server", "engine")
+                )
+                ended = supervise((server, engine), interrupts.stop, interrupts.abandon, patience)
+        sys.exit(ended)
 
 
 @contextmanager
@@ -430,13 +503,13 @@ def _run(
     flags: dict[str, Any],
     *,
     has_guests: bool = False,
-    serves: bool = False,
     is_short: bool = False,
     leaves_out: bool = False,
     builds: bool = False,
+    is_supervised: bool = False,
 ) -> Iterator[tuple[Runtime, Pipeline]]:
     """Open everything that writing needs, with the signals held."""
-    with reported_errors(flags, extra="serve" if serves else None) as settings:
+    with reported_errors(flags) as settings:
         from livemart.cli.goodbye import Goodbye
         from livemart.observe.logs import configure_logs
         from livemart.observe.progress import open_watcher
@@ -448,8 +521,9 @@ def _run(
         goodbye = Goodbye(settings.stop_timeout, _say)
         with (
             notes.until_end(),
-            interruptible(settings.stop_timeout, goodbye.begin) as interrupts,
-            _serving(settings, interrupts) if serves else nullcontext(),
+            interruptible(
+                settings.stop_timeout, goodbye.begin, is_supervised=is_supervised
+            ) as interrupts,
             open_watcher(settings.log_format) as shown,
             open_runtime(
                 settings,
@@ -478,19 +552,6 @@ def _run(
                 yield runtime, pipeline
             finally:
                 goodbye.end()
-
-
-@contextmanager
-def _serving(settings: Settings, interrupts: Interrupts) -> Iterator[None]:
-    """Serve while the pipeline runs; a server that ends by itself ends the pipeline, too."""
-    from livemart.run.runtime import check_project
-    from livemart.serve.server import open_server
-
-    # The server makes its store in the warehouse: not for a project that is not there.
-    check_project(settings)
-    with open_server(settings, interrupts.stop.set) as greeting:
-        click.echo(greeting, err=True)
-        yield
 
 
 def _tell_unread(settings: Settings) -> None:

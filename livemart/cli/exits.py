@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def interruptible(
-    patience: timedelta, notify: Callable[[], None] = lambda: None
+    patience: timedelta,
+    notify: Callable[[], None] = lambda: None,
+    *,
+    is_supervised: bool = False,
 ) -> Iterator[Interrupts]:
     """Hold the signals; exit with 130 or 143 if one came, whatever broke because of it.
 
@@ -38,7 +41,7 @@ def interruptible(
     """
     from livemart.cli.interrupts import Interrupted, Interrupts
 
-    with Interrupts(patience, notify) as interrupts:
+    with Interrupts(patience, notify, is_supervised=is_supervised) as interrupts:
         try:
             yield interrupts
         except (Exception, SystemExit, KeyboardInterrupt, Interrupted) as error:

@@ -6,7 +6,7 @@ Used by the commands. A flag's default stands in the settings, not here: None me
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -91,6 +91,24 @@ def with_flags(*groups: tuple[Callable[[Any], Any], ...]) -> Callable[[Command],
         return command
 
     return decorate
+
+
+def flag_words(command: click.Command, values: Mapping[str, Any]) -> list[str]:
+    """Return the words that give a command these values, by the names of its options.
+
+    >>> flag_words(click.Command("up", params=[click.Option(["--port"])]), {"port": "80"})
+    ['--port=80']
+    """
+    words = []
+    for option in command.params:
+        value = values.get(option.name or "")
+        name = max(option.opts, key=len)
+        if value is True:
+            words.append(name)
+        elif value not in (None, False):
+            texts = value if isinstance(value, tuple) else (value,)
+            words += [f"{name}={text}" for text in texts]
+    return words
 
 
 settings_folder = with_flags(

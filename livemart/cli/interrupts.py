@@ -62,13 +62,21 @@ class Interrupts:
     Args:
         patience: how long a micro-batch may go on after the first signal.
         notify: is told once that the run is being stopped.
+        is_supervised: SIGINT is the supervisor's alone, which sends SIGTERM in its place.
     """
 
-    def __init__(self, patience: timedelta, notify: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        patience: timedelta,
+        notify: Callable[[], None] = lambda: None,
+        *,
+        is_supervised: bool = False,
+    ) -> None:
         self.stop: threading.Event = SignalEvent()
         self.abandon: threading.Event = SignalEvent()
         self._patience = patience
         self._notify = notify
+        self._ignored = {signal.SIGINT} if is_supervised else set()
         self._signal: int | None = None
         self._is_patient = False
         self._is_over = False
@@ -97,7 +105,8 @@ class Interrupts:
         """
         self._is_patient = patient
         for number in _SIGNALS:
-            handler = signal.signal(number, self._handle)
+            is_ignored = number in self._ignored
+            handler = signal.signal(number, signal.SIG_IGN if is_ignored else self._handle)
             self._before.setdefault(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -1,6 +1,6 @@
 """Runs the server in a thread of its own, from taking the address to a clean end.
 
-Used by the commands `serve` and `up`, and by the demo: the main thread goes on with its work.
+Used by the commands `serve` and `up`, and by the demo: the main thread is left to them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from livemart.errors import ConfigError, StateError
+from livemart.serve.address import bound
 from livemart.serve.app import create_app
 from livemart.serve.auth.this_machine import serves_this_machine_alone
 from livemart.serve.auth.tokens import TokenStore
@@ -50,6 +51,7 @@ _SWITCH_S = 0.0002
 _OPEN_FILES = MOST_STREAMS + 1_000
 _NO_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _THRESHOLDS = (20_000, 20, 50)
+_bind = partial(bound, backlog=_BACKLOG)
 
 
 class _Server(uvicorn.Server):
@@ -220,26 +222,6 @@ def _raise_open_files() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
         return limit
     return _OPEN_FILES if soft == resource.RLIM_INFINITY else min(soft, _OPEN_FILES)
-
-
-@contextmanager
-def _bind(settings: Settings) -> Iterator[socket.socket]:
-    """Take the address before anything slow begins."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # With the protocol named, asyncio sends each answer at once (TCP_NODELAY).
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((settings.host, settings.port))
-            # Who comes before the server is ready waits for it.
-            listener.listen(_BACKLOG)
-        except OSError as error:
-            raise StateError(
-                "ADDRESS_TAKEN",
-                f"host, port: found {settings.host}:{settings.port}: {error.strerror or error}",
-                hint="stop what listens there, or choose another --port",
-            ) from error
-        yield listener
 
 
 def _greet(settings: Settings, listener: socket.socket, tokens: TokenStore) -> str:

@@ -6,7 +6,7 @@ import click
 from click.testing import CliRunner
 
 from livemart.cli import flags
-from livemart.cli.flags import AS_OF, OUTPUT, with_flags
+from livemart.cli.flags import AS_OF, OUTPUT, SELECTION, flag_words, with_flags
 from livemart.settings import Settings
 
 GROUPS = [group for name, group in vars(flags).items() if name.isupper()]
@@ -39,3 +39,20 @@ def test_every_flag_is_a_setting() -> None:
     def command(**given: Any) -> None: ...
 
     assert {param.name for param in command.params} <= Settings.model_fields.keys()
+
+
+def test_values_of_flags_become_the_words_that_gave_them() -> None:
+    seen: list[dict[str, Any]] = []
+
+    @click.command()
+    @with_flags(SELECTION, OUTPUT)
+    def command(**given: Any) -> None:
+        seen.append(given)
+
+    words = ["-s", "a b", "--select", "-c", "--debug", "--log-format", "json"]
+    CliRunner().invoke(command, words, catch_exceptions=False)
+    again = flag_words(command, seen[0])
+    CliRunner().invoke(command, again, catch_exceptions=False)
+
+    assert again == ["--select=a b", "--select=-c", "--log-format=json", "--debug"]
+    assert seen[0] == seen[1]

@@ -113,5 +113,13 @@ def test_an_event_is_set_by_a_handler_in_whatever_its_thread_is_doing() -> None:
     assert not event.is_set()
 
 
+def test_a_supervised_process_leaves_ctrl_c_to_its_supervisor() -> None:
+    program = PROGRAM.replace('print("told", flush=True))', "None, is_supervised=True)")
+    code = program.format(patient=True, signals=[int(signal.SIGINT)], waits=False)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert (answer.returncode, answer.stdout) == (0, "finished False False\n")
+
+
 def test_no_signal_no_exit_code() -> None:
     assert run() == (0, "finished False False\n")

@@ -1,0 +1,82 @@
+"""Decides when a supervised process is started, started again, killed, or given up.
+
+Used by the supervisor. Pure rules: all times are seconds of one clock that only rises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+# A process that lived so long has not ended because it was started.
+LONG_LIFE_S = 60.0
+LONGEST_PAUSE_S = 60.0
+# A server without an answer for so long hangs: its hardest work keeps it for less than a second.
+SILENCE_S = 15.0
+# Before its first answer it may take longer: it imports, and asks its store.
+START_S = 60.0
+# Above it are the codes of processes that were ended from outside.
+_LAST_OWN_CODE = 128
+
+
+class NextStep(Enum):
+    """The supervisor's next step with a process."""
+
+    WAIT = auto()
+    START = auto()
+    KILL = auto()
+    GIVE_UP = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """The course of a supervised process and of those before it.
+
+    `exit_code` is None while it runs, and negative if a signal has ended it. `heard_at` is None
+    unless it is asked for answers, and is in the future while it starts. `was_ready`: it, or
+    one before it, was ready. `short_lives` counts those in a row that ended within `LONG_LIFE_S`.
+    """
+
+    began_at: float | None = None
+    ended_at: float | None = None
+    exit_code: int | None = None
+    heard_at: float | None = None
+    was_ready: bool = False
+    short_lives: int = 0
+
+    def begun(self, now: float, *, is_asked: bool = False) -> Life:
+        """Return the life of the next process, which starts now; `is_asked` for answers."""
+        heard_at = now + START_S - SILENCE_S if is_asked else None
+        return replace(self, began_at=now, ended_at=None, exit_code=None, heard_at=heard_at)
+
+    def ready(self, now: float) -> Life:
+        """Return the life of a process that has begun its work."""
+        heard_at = None if self.heard_at is None else now
+        return replace(self, was_ready=True, heard_at=heard_at)
+
+    def ended(self, now: float, exit_code: int) -> Life:
+        """Return the life of a process that was found to have ended."""
+        is_short = self.began_at is None or now - self.began_at < LONG_LIFE_S
+        short_lives = self.short_lives + 1 if is_short else 0
+        return replace(self, ended_at=now, exit_code=exit_code, short_lives=short_lives)
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds from its end to the start of the next: 1 at first, then twice as many each."""
+        return min(2.0 ** min(max(self.short_lives - 1, 0), 10), LONGEST_PAUSE_S)
+
+
+def next_step(life: Life, now: float) -> NextStep:
+    """Return what to do with a process.
+
+    One that ends by itself before any of them was ready is given up: it would end again, and has
+    said why. After that every end is followed by a new start.
+    """
+    if life.began_at is None:
+        return NextStep.START
+    if life.exit_code is None or life.ended_at is None:
+        is_silent = life.heard_at is not None and now - life.heard_at > SILENCE_S
+        return NextStep.KILL if is_silent else NextStep.WAIT
+    if not life.was_ready and 0 <= life.exit_code <= _LAST_OWN_CODE:
+        return NextStep.GIVE_UP
+    return NextStep.START if now - life.ended_at >= life.pause_s else NextStep.WAIT

@@ -1,0 +1,209 @@
+"""Keeps the processes of `up` running: starts them, starts them again, and ends them together.
+
+Neither Spark nor the server runs in the supervisor, and neither process knows of the other: what
+one does to itself, memory and hangs included, leaves the other alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from threading import Event
+from typing import Any
+
+import structlog
+
+from livemart.cli.health_probe import HealthProbe
+from livemart.cli.restarts import Life, NextStep, next_step
+from livemart.cli.tether import READY
+
+_TICK_S = 0.1
+# A busy machine may keep the supervisor itself waiting: it can hear no answer meanwhile.
+_LONG_TICK_S = 1.0
+# From the end of its patience to SIGKILL: a micro-batch is given up, and what is kept is kept.
+_LAST_WORD_S = 3.0
+# The exit code that is noted when no process could be started.
+_NOT_STARTED = -1
+
+
+class SupervisedProcess:
+    """A process that is started again whenever it ends.
+
+    Args:
+        name: of the process in the log.
+        command: that starts it; its standard input is a socket, see `tether`.
+        environment: variables beside those of this process.
+        probe: of the server that it runs, if it does.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        probe: HealthProbe | None = None,
+    ) -> None:
+        self.name = name
+        self.life = Life()
+        self._command = command
+        self._environment = environment or {}
+        self._probe = probe
+        self._process: subprocess.Popen[bytes] | None = None
+        self._tether: socket.socket | None = None
+        self._log = structlog.get_logger().bind(process=name)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether those that start after it need not wait for it."""
+        return self.life.was_ready or self.life.ended_at is not None
+
+    def start(self, now: float) -> None:
+        """Start the process."""
+        self._close()
+        self.life = self.life.begun(now, is_asked=self._probe is not None)
+        try:
+            self._tether, theirs = socket.socketpair()
+            self._tether.setblocking(False)
+            with theirs:
+                self._process = subprocess.Popen(
+                    self._command,
+                    stdin=theirs.fileno(),
+                    env={**os.environ, **self._environment},
+                    # Ctrl-C reaches every process of a terminal; the supervisor passes it on.
+                    preexec_fn=_ignore_interrupt,
+                )
+        except OSError as error:
+            # No memory, or no descriptor: there may be some in a minute.
+            self.life = self.life.ended(now, _NOT_STARTED)
+            self._log.warning("process_not_started", error=str(error))
+
+    def look(self, now: float, slept_s: float = 0.0) -> None:
+        """Take in whether it has ended, is ready, has answered.
+
+        `slept_s`: how long the supervisor could not look; that is no silence of the process.
+        """
+        if self._process is None or self.life.exit_code is not None:
+            return
+        code = self._process.poll()
+        with suppress(OSError):
+            if self._tether is not None and self._tether.recv(64).startswith(READY):
+                self.life = self.life.ready(now)
+        if code is not None:
+            self.life = self.life.ended(now, code)
+            if next_step(self.life, now) is not NextStep.GIVE_UP:
+                pause_s = round(self.life.pause_s)
+                self._log.warning("process_ended", **_how(code), next_start_s=pause_s)
+            self._close()
+        elif self._probe is not None and self.life.heard_at is not None:
+            is_answered = self._probe.is_answered(now)
+            heard_at = now if is_answered else self.life.heard_at + slept_s
+            self.life = replace(self.life, heard_at=heard_at)
+
+    def kill_hung(self) -> None:
+        """Kill a process that answers no more."""
+        self._log.warning("process_hangs", unanswered="/healthz")
+        self.send(signal.SIGKILL)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send the process a signal, if it runs."""
+        if self.is_running and self._process is not None:
+            self._process.send_signal(number)
+
+    def wait(self) -> None:
+        """Wait until the process has ended, and let go of it."""
+        if self._process is not None:
+            self._process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        if self._tether is not None:
+            self._tether.close()
+            self._tether = None
+        if self._probe is not None:
+            self._probe.close()
+
+
+def supervise(
+    processes: Sequence[SupervisedProcess], stop: Event, abandon: Event, patience: timedelta
+) -> int | None:
+    """Keep processes running until `stop` is set, then end them all.
+
+    Each is started once the one before it is ready, or has ended.
+
+    Args:
+        processes: in the order of their start.
+        stop: ends them as by SIGTERM.
+        abandon: says so once more: what is under way is given up.
+        patience: how long they may go on after `stop`; who is not done `_LAST_WORD_S` later is
+            killed.
+
+    Returns:
+        The exit code of a process that ended by itself before it was ready; None after `stop`.
+    """
+    looked_at = time.monotonic()
+    try:
+        while not stop.is_set():
+            now = time.monotonic()
+            slept_s = now - looked_at if now - looked_at > _LONG_TICK_S else 0.0
+            looked_at = now
+            is_next = True
+            for process in processes:
+                process.look(now, slept_s)
+                match next_step(process.life, now):
+                    case NextStep.START if is_next or process.life.began_at is not None:
+                        process.start(now)
+                    case NextStep.KILL:
+                        process.kill_hung()
+                    case NextStep.GIVE_UP:
+                        return process.life.exit_code
+                is_next = is_next and process.is_settled
+            stop.wait(_TICK_S)
+        return None
+    finally:
+        _end(processes, abandon, patience)
+
+
+def run_once(command: Sequence[str]) -> int:
+    """Run a command that answers by its exit code, and return that."""
+    code = subprocess.run(command, preexec_fn=_ignore_interrupt).returncode
+    return code if code >= 0 else 128 - code
+
+
+def _end(processes: Sequence[SupervisedProcess], abandon: Event, patience: timedelta) -> None:
+    for process in processes:
+        process.send(signal.SIGTERM)
+    ends_at = time.monotonic() + patience.total_seconds() + _LAST_WORD_S
+    is_given_up = False
+    while any(process.is_running for process in processes):
+        if abandon.is_set() and not is_given_up:
+            is_given_up = True
+            ends_at = min(ends_at, time.monotonic() + _LAST_WORD_S)
+            for process in processes:
+                process.send(signal.SIGTERM)
+        if time.monotonic() > ends_at:
+            for process in processes:
+                process.send(signal.SIGKILL)
+        time.sleep(_TICK_S / 2)
+    for process in processes:
+        process.wait()
+
+
+def _how(code: int) -> dict[str, Any]:
+    """Return how a process ended, as keys of its event."""
+    return {"exit_code": code} if code >= 0 else {"signal": -code}
+
+
+def _ignore_interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
