@@ -20,6 +20,8 @@ _UNITS = {word: unit for unit, words in _SPELLINGS.items() for word in words}
 _PART = re.compile(r"(\d+)\s*([a-z]+)")
 # ISO 8601: a T is written before the hours, minutes and seconds.
 _ISO = re.compile(r"p(?=.)(?:\d+w)?(?:\d+d)?(?:t(?=.)(?:\d+h)?(?:\d+m)?(?:\d+s)?)?")
+# A pass may be slow, and one may be missed.
+_LATE_AFTER = 3
 _ACCEPTED = "such as 5m, 5 min, 90 seconds, 1h 30m, 2 days or PT5M"
 
 
@@ -64,6 +66,15 @@ def format_interval(interval: timedelta) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return sign + (" ".join(parts) or "0s")
+
+
+def is_late(age: timedelta, every: timedelta) -> bool:
+    """Return True if the last word of a pipeline is three of its intervals old.
+
+    >>> is_late(timedelta(minutes=14), timedelta(minutes=5))
+    False
+    """
+    return age >= _LATE_AFTER * every
 
 
 def ms_since(started: float) -> int:

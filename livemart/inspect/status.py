@@ -19,7 +19,7 @@ from livemart.inspect.orphans import Orphan, find_orphans
 from livemart.inspect.run_lines import describe_run
 from livemart.inspect.store_standing import StoreStanding, look_at_store
 from livemart.inspect.terminal_text import aligned, counted
-from livemart.intervals import format_interval
+from livemart.intervals import format_interval, is_late
 from livemart.land.lag import SourceLag, source_lags
 from livemart.land.sources.files.unread import UnreadFiles, unread_files
 from livemart.project.landing_columns import LANDED_AT
@@ -145,8 +145,8 @@ def read_status(
     """Return the status of a warehouse.
 
     Args:
-        every: the interval; what was published or found to be the newest longer ago than two of
-            them is stale.
+        every: the interval; what was published or found to be the newest three of them ago or
+            longer is stale.
         pane: what `as_of` moves by.
         landing: the landing folder; None leaves out what waits there.
         store_url: of the serving store; None if nothing is served.
@@ -165,7 +165,7 @@ def read_status(
     tests = newest.tests if newest else {}
     return WarehouseStatus(
         at=now,
-        is_stale=checked_s is None or checked_s > 2 * every.total_seconds(),
+        is_stale=checked_s is None or is_late(timedelta(seconds=checked_s), every),
         staleness_s=(now - published.finished_at).total_seconds() if published else None,
         checked_s=checked_s,
         held_by=tuple(sorted(name for name, word in tests.items() if word in ("fail", "error"))),

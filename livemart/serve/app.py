@@ -37,6 +37,7 @@ from livemart.serve.ingest.endpoint import INGEST_PATH, MOST_INGEST_BYTES, Intak
 from livemart.serve.letters.letter_desk import LetterDesk
 from livemart.serve.letters.pull import letters_router
 from livemart.serve.live.hub import Hub
+from livemart.serve.live.late_watch import LateWatch
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.run_watch import RunWatch
 from livemart.serve.models.pull import models_router
@@ -95,7 +96,8 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await hub.look()
-        watching = asyncio.create_task(hub.run())
+        late = LateWatch(hub, settings.every, now)
+        watching = asyncio.gather(hub.run(), late.run())
         try:
             yield
         finally:

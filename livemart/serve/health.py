@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from livemart.intervals import format_interval
+from livemart.intervals import format_interval, is_late
 from livemart.land.lag import WatchedLags
 from livemart.serve.auth.callers import AdminOf, Guard
 from livemart.serve.http.measurements import Measurements
@@ -37,7 +37,7 @@ async def healthz() -> JSONResponse:
 
 @health_router.get("/readyz", responses=answer_shapes(Ready, has_304=False))
 async def readyz(request: Request) -> JSONResponse:
-    """Answer 200 if the pipeline was heard of within two intervals, else 503 and why."""
+    """Answer 200 if the pipeline was heard of within three intervals, else 503 and why."""
     hub, guard = part_of(request, Hub), part_of(request, Guard)
     interval = part_of(request, Settings).every
     published = hub.published
@@ -48,7 +48,7 @@ async def readyz(request: Request) -> JSONResponse:
     if published is None:
         raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
     staleness = hub.age(published, guard.now())
-    if staleness > 2 * interval:
+    if is_late(staleness, interval):
         age = format_interval(timedelta(seconds=round(staleness.total_seconds())))
         every = format_interval(interval)
         raise ProblemError(
