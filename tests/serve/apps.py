@@ -90,6 +90,14 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
+def compared(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers but for the time, and for the share that the caller itself has left.
+
+    Both change between two equal requests.
+    """
+    return {name: value for name, value in headers.items() if name not in ("date", "ratelimit")}
+
+
 def make_settings(folder: Path, **flags: object) -> Settings:
     """Return settings whose warehouse, and so whose store, lies in `folder`."""
     given: Mapping[str, object] = {"warehouse": folder / "warehouse", **flags}

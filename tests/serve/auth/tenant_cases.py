@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tests.serve.apps import Site
+from tests.serve.apps import Site, compared
 from tests.serve.live.events import open_stream
 from tests.waits import PATIENCE_S
 
@@ -107,11 +107,6 @@ class Answer:
             return self.status, sorted(self.headers.items()), self.body
         headers = [(name, value.replace(restaurant, "rX")) for name, value in self.headers.items()]
         return self.status, sorted(headers), self.body.replace(restaurant.encode(), b"rX")
-
-
-def compared(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers but for the time, and for the share that the caller itself has left."""
-    return {name: value for name, value in headers.items() if name not in ("date", "ratelimit")}
 
 
 def ask(

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.serve.apps import Site, server, site
+from tests.serve.apps import Site, compared, server, site
 from tests.serve.auth.callers import CALLERS, REFUSED, WRONG, WRONG_COOKIES, headers_of, session
 from tests.serve.auth.tenant_cases import (
     ARROW,
@@ -34,7 +34,6 @@ from tests.serve.auth.tenant_cases import (
     WAYS,
     Case,
     ask,
-    compared,
 )
 from tests.serve.live.events import open_stream
 from tests.store.stores import KEYS, RESTAURANTS, fill_store, reference_tables
