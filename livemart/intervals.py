@@ -74,7 +74,12 @@ def is_late(age: timedelta, every: timedelta) -> bool:
     >>> is_late(timedelta(minutes=14), timedelta(minutes=5))
     False
     """
-    return age >= _LATE_AFTER * every
+    return age >= late_after(every)
+
+
+def late_after(every: timedelta) -> timedelta:
+    """Return the age from which on the last word of a pipeline is late."""
+    return _LATE_AFTER * every
 
 
 def ms_since(started: float) -> int:

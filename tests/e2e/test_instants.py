@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from livemart.intervals import late_after
 from livemart.serve.live.snapshot_json import to_text
 from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page import page
@@ -154,6 +155,7 @@ def test_the_script_writes_every_page_as_the_server_does(
             restaurants=[],
             most_listed=500,
             interval_seconds=int(_INTERVAL.total_seconds()),
+            late_after_seconds=int(late_after(_INTERVAL).total_seconds()),
             is_local=True,
             failed="",
         )

@@ -200,7 +200,7 @@ def test_a_stale_page_says_so_until_news_come(open_site: OpenSite, visit: OpenVi
     opened = _open(visit, site, has_own_time=True)
     _listen(opened)
     # In less than a minute it is old: that long the page does not ask whether it still is.
-    order_once(site, age=2 * EVERY - timedelta(seconds=50))
+    order_once(site, age=3 * EVERY - timedelta(seconds=50))
     wait_for_figures(opened, site)
 
     opened.page.clock.fast_forward(55_000)
@@ -208,7 +208,7 @@ def test_a_stale_page_says_so_until_news_come(open_site: OpenSite, visit: OpenVi
     opened.page.locator("#stale").wait_for()
     opened.wait_text("#connection-word", "Stale")
     said = [text for text in opened.page.evaluate("window.said") if "€" not in text]
-    assert said == ["These figures are old: the last update was 2 d ago."]
+    assert said == ["These figures are old: the last update was 3 d ago."]
     before = opened.figure("order_count")
 
     order_once(site)

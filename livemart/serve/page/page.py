@@ -26,6 +26,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.staticfiles import StaticFiles
 
 from livemart.errors import PublishError
+from livemart.intervals import is_late, late_after
 from livemart.land.letters.chosen_letters import LetterChoice
 from livemart.land.reasons import LetterReason
 from livemart.serve.auth import callers
@@ -190,6 +191,7 @@ def _restaurant_page(
         restaurants=_picker(restaurants),
         most_listed=_MOST_IN_PICKER,
         interval_seconds=interval.total_seconds(),
+        late_after_seconds=late_after(interval).total_seconds(),
         is_local=caller.is_local,
     )
 
@@ -286,7 +288,7 @@ def _of_snapshot(request: Request, caller: Caller, view: SnapshotView) -> dict[s
         "now": now,
         "age": age(passed),
         "failed": _failed(request, caller),
-        "is_stale": passed > 2 * every,
+        "is_stale": is_late(passed, every),
         "is_local": caller.is_local,
         "is_admin": caller.is_admin,
     }

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from livemart.intervals import is_late
 from livemart.serve.page import text as page_text
 from livemart.serve.page.text import FigureChange, LocalFormat
 
@@ -112,7 +113,7 @@ def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
     Args:
         state: the body of the state stream for the window.
         trend: the body of `/trend` for the same window and snapshot.
-        interval: time between two refreshes; data older than two of them is stale.
+        interval: time between two refreshes; data as old as three of them is stale.
     """
     restaurant, window, metrics = state["restaurant"], state["window"], state["metrics"]
     local = LocalFormat.of(restaurant["time_zone"], restaurant["currency_code"])
@@ -145,7 +146,7 @@ def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
         data_at=_iso(data_at),
         data_clock=local.clock(data_at),
         age=page_text.age(passed),
-        is_stale=passed > 2 * interval,
+        is_stale=is_late(passed, interval),
         tiles=[_tile(*tile, metrics=metrics, local=local) for tile in _TILES],
         dishes=_dishes(state["top_dishes"], metrics["sales_amount"]["value"], local),
         caption=_caption(trend, points, local),

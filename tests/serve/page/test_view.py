@@ -44,8 +44,8 @@ def test_data_of_a_replay_are_as_old_as_its_as_of() -> None:
     assert view.data_at == "2013-01-01T00:00:00Z"
 
 
-@pytest.mark.parametrize(("server_time", "expected"), [("41:07", False), ("41:08", True)])
-def test_data_older_than_two_intervals_are_stale(server_time: str, expected: bool) -> None:
+@pytest.mark.parametrize(("server_time", "expected"), [("46:06", False), ("46:07", True)])
+def test_data_as_old_as_three_intervals_are_stale(server_time: str, expected: bool) -> None:
     view = _view(server_time=f"2026-03-02T14:{server_time}Z")
 
     assert view.is_stale is expected

@@ -36,7 +36,7 @@ export const link = {
 export function tick() {
   if (link.isSignedOut) return;
   const age = serverNow() - shown.checkedAt;
-  const isOld = age > 2 * shown.interval * 1000;
+  const isOld = age >= shown.lateAfter * 1000;
   write(byId("age"), ageWords(age));
   write(byId("stale-age"), ageWords(age));
   byId("stale").hidden = !isOld;

@@ -11,6 +11,7 @@ export const shown = {
   snapshot: Number(page.dataset.snapshot),
   epoch: page.dataset.epoch || null,
   interval: Number(page.dataset.interval),
+  lateAfter: Number(page.dataset.lateAfter),
   step: Number(page.dataset.step),
   publishedAt: Date.parse(page.dataset.publishedAt),
   checkedAt: Date.parse(page.dataset.checkedAt),
