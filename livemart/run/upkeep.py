@@ -110,14 +110,16 @@ def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None
         # A clock that was set back is no reason to wait for it.
         if last is not None and timedelta(0) <= now - last < _EVERY:
             return
-        looked_into: dict[str, datetime] = {}
+        # Noted before: what fails is tried again tomorrow, not after each micro-batch.
+        note_upkeep(warehouse, now)
         # A new warehouse has no old file.
         if last is not None:
             step("removing old files")
             _report([*remove_old_files(warehouse, now), _forget_snapshots(warehouse, now)])
             forget_ended(warehouse, now)
-            looked_into = look_into_tables(Warehouse(warehouse), now, _noted(warehouse))
-        note_upkeep(warehouse, now, looked_into)
+            note_upkeep(
+                warehouse, now, look_into_tables(Warehouse(warehouse), now, _noted(warehouse))
+            )
     except Exception as error:
         # The micro-batch is published: no fault of this may run it again.
         _report([RemovedFiles(str(warehouse), error=first_lines(error))])

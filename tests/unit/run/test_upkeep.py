@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.run import upkeep
 from livemart.run.upkeep import keep_up, remove_old_files
 from livemart.state.kept_snapshots import keep_snapshot
 from livemart.state.places import StateFolder
@@ -224,3 +225,20 @@ def test_a_disk_that_is_full_costs_no_micro_batch(
     (event,) = events
     assert (event["event"], event["table"]) == ("old_files_not_removed", str(root))
     assert "No space left" in event["error"]
+
+
+def test_a_fault_is_not_met_again_after_each_micro_batch(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    keep_up(root, NOON - timedelta(days=1), lambda _: None)
+    steps: list[str] = []
+    monkeypatch.setattr(upkeep, "look_into_tables", fail)
+    with structlog.testing.capture_logs() as events:
+        for hours in (0, 1, 23, 24):
+            keep_up(root, NOON + timedelta(hours=hours), steps.append)
+
+    assert [it["event"] for it in events] == ["old_files_not_removed"] * 2
+    assert len(steps) == 2
