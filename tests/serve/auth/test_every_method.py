@@ -89,17 +89,17 @@ RULES: dict[tuple[str, str], list[Rule]] = {
     ("GET", "/v1/restaurants/{restaurant_id}/stream"): [
         of_tenant("/v1/restaurants/r1/stream", EVENTS)
     ],
-    # A model of tenants is there for all, each with the own rows; one without is an admin's.
+    # A model of tenants is there for all who read, each with the own rows; others are an admin's.
     ("GET", "/v1/models/{name}"): [
-        Rule("/v1/models/restaurant_top_dishes", 200),
+        Rule("/v1/models/restaurant_top_dishes", 200, {"ingest": 404}),
         of_admins("/v1/models/market_totals"),
     ],
     ("GET", "/models/{name}"): [
-        Rule("/models/restaurant_top_dishes", 200, form=HTML),
+        Rule("/models/restaurant_top_dishes", 200, {"ingest": 404}, form=HTML),
         of_admins("/models/market_totals", form=HTML),
     ],
     ("GET", "/v1/models/{name}/stream"): [
-        Rule(STREAM, 200, form=EVENTS),
+        Rule(STREAM, 200, {"ingest": 404}, form=EVENTS),
         of_admins("/v1/models/market_totals/stream", form=EVENTS),
     ],
     # A session in a browser sends none: another site could send them with its cookie.

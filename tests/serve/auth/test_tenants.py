@@ -296,6 +296,7 @@ def test_lists_name_only_what_is_theirs(one: Site) -> None:
     assert names("/v1/restaurants", "restaurants", own) == ["Taverna Azul"]
     assert len(names("/v1/restaurants", "restaurants", admin)) == 3
     assert "market_totals" not in names("/v1/models", "models", own)
+    assert names("/v1/models", "models", headers_of(one, "ingest")) == []
     assert "market_totals" in names("/v1/models", "models", admin)
 
 
