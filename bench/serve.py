@@ -78,9 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             beside, pulls = asyncio.run(read_beside_others(address, given))
             say(f"{len(beside)} reads beside {given.idle} idle connections and {pulls}")
             report("read_beside_others_p99_ms", percentile(beside, 0.99) * 1_000)
-            report(
-                "read_beside_others_p95_ratio", percentile(beside, 0.95) / percentile(took, 0.95)
-            )
+            ratio = percentile(beside, 0.95) / percentile(took, 0.95)
+            report("read_beside_others_over_alone_p95", ratio)
         with serving(warehouse) as (address, used_s):
             last, half, cpu = asyncio.run(push_to_all(address, url, given, used_s))
             report(f"push_{given.clients}_clients_s", median(last))
