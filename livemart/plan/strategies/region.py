@@ -14,20 +14,22 @@ from sqlglot import exp
 
 from livemart.plan.build.scopes import Query
 from livemart.plan.reasons import Inapplicable, refusal
-from livemart.plan.relations.constants import constants_of
 from livemart.plan.relations.gate import Gate, WindowGate
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join
 from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.monotone import restriction_of
 from livemart.plan.relations.relation import (
+    Expr,
     Relation,
     Renaming,
     Restriction,
     Restrictions,
+    RowByRow,
     Want,
     column,
     composed_of,
+    is_constant,
 )
 from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.slices import PlanFacts, Windows, windows_of
@@ -238,3 +240,36 @@ def _in_the_way(relation: Relation, expr: exp.Expr) -> tuple[str, str] | None:
 def _gate_text(gate: Gate) -> str:
     kind = "PARTITION BY" if isinstance(gate, WindowGate) else "GROUP BY"
     return f"{kind} {', '.join(map(sql_of, gate.keys)) or '()'}"
+
+
+def constants_of(relation: Relation, expr: Expr) -> frozenset[str] | None:
+    """Return the constants that `expr` is one of in every row; None if it depends on columns.
+
+    A key that is one constant confines nothing; one of two tells the branch that a change is in.
+
+    >>> show("select 'all' as kind, max(amount) as most from raw.orders group by 1")
+    full: KEY_NOT_IN_OUTPUT: no output column confines a change: GROUP BY 1
+    >>> show(
+    ...     "select 'sold' as kind, max(amount) as most from raw.orders group by 1"
+    ...     " union all select 'returned', max(amount) from raw.returns group by 1",
+    ...     change="returns",
+    ... )
+    region: kind
+    affected: select distinct 'returned' as w0 from touched_returns
+    read: orders, all rows
+    read: returns, all rows
+    """
+    if is_constant(expr):
+        return frozenset({sql_of(expr)})
+    if isinstance(relation, Gate | Generate):
+        return constants_of(relation.source, expr)
+    if isinstance(relation, Join):
+        side = relation.side(expr)
+        if side == "both":
+            return None
+        return constants_of(relation.right if side == "right" else relation.left, expr)
+    if isinstance(relation, RowByRow):
+        by_input = [constants_of(source, over) for source, (over,) in relation.below(expr)]
+        of_inputs = [constants for constants in by_input if constants is not None]
+        return frozenset().union(*of_inputs) if len(of_inputs) == len(by_input) else None
+    return None

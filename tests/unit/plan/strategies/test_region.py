@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import Restriction
-from livemart.plan.strategies.region import Region
+from livemart.plan.relations.union import Union
+from livemart.plan.strategies.region import Region, constants_of
+from tests.unit.plan.relations.scans import expr, sales
 
 HOUR = 3_600_000_000
 INPUTS = Inputs(columns={"s.sales": ("shop", "amount", "sold_at")})
@@ -136,3 +139,14 @@ def test_keys_that_take_many_joins_to_find_are_not_looked_up() -> None:
     assert plan(2).strategy.name == "region"
     assert many.strategy.name == "full"
     assert [reason.code for reason in many.reasons] == ["COST_GATE"]
+
+
+def test_each_branch_may_have_a_constant_of_its_own() -> None:
+    branches = [
+        Projection(sales(index), {"hours": expr(hours), "id": expr("id")})
+        for index, hours in enumerate(("1", "24"))
+    ]
+    union = Union(branches, [("hours", "id")] * 2)
+
+    assert constants_of(union, expr("hours")) == frozenset({"1", "24"})
+    assert constants_of(union, expr("id")) is None
