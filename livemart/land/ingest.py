@@ -1,12 +1,17 @@
 """Hands records over to a source by its name: from a pipe, or from files anywhere.
 
-Used by the command `ingest`. It reads the project's sources and needs no Spark.
+Used by the command `ingest`. It reads the project's sources and needs no Spark. A pipe is read only
+as fast as its records become durable, so the program that writes into it waits when the disk does.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import select
+import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +24,6 @@ from livemart.land.records.parse import RECORD_FORMATS, LineFormat
 from livemart.land.sources.files.names import name_for
 from livemart.land.sources.files.parts import FilePart
 from livemart.land.spool import Spool, SpoolCounts, count_judged, group_of
-from livemart.land.standard_input import read_into
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project, SourceTable
 from livemart.project.sources import FILES_KIND
@@ -27,6 +31,8 @@ from livemart.project.sources import FILES_KIND
 if TYPE_CHECKING:
     from livemart.settings import Settings
 
+_BLOCK_BYTES = 1 << 20
+_LOOK_S = 0.2
 _PLAIN = re.compile(r"[^A-Za-z0-9.-]+")
 
 
@@ -127,6 +133,44 @@ def hand_over_input(
     spool = Spool(landing, source, counts, judges=judges)
     with _writing():
         read_into(spool, descriptor, stop, every=every, follows=follows)
+
+
+def read_into(
+    spool: Spool,
+    descriptor: int,
+    stop: Event,
+    *,
+    every: float,
+    follows: bool = False,
+) -> bool:
+    """Read until the end, or until a stop; return whether the end was reached.
+
+    At the end the last record needs no line end; after a stop an incomplete record is not handed
+    over.
+
+    Args:
+        spool: takes what is read.
+        descriptor: of the pipe or file.
+        stop: is set to end the reading.
+        every: seconds that a whole record waits at most.
+        follows: at the end of a file wait for it to grow.
+    """
+    grows = follows and stat.S_ISREG(os.fstat(descriptor).st_mode)
+    while not stop.is_set():
+        since = spool.waiting_since
+        if since is not None and time.monotonic() - since >= every:
+            spool.flush()
+        if not select.select([descriptor], [], [], min(_LOOK_S, every))[0]:
+            continue
+        if block := os.read(descriptor, _BLOCK_BYTES):
+            spool.write(block)
+        elif grows:
+            stop.wait(_LOOK_S)
+        else:
+            spool.close()
+            return True
+    spool.flush()
+    return False
 
 
 def hand_over_files(
