@@ -6,19 +6,30 @@ Used for each range of a record log, by the driver as by Spark's workers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
-from livemart.land.records.judge import Chunk, Group, judge, malformed, to_rows
-from livemart.land.records.messages.avro import read_avro_messages
+from livemart.land.reasons import LetterReason
+from livemart.land.records.csv_rows import read_csv_rows, split_records
+from livemart.land.records.exact_values import MalformedError
+from livemart.land.records.judge import Chunk, Group, Refused, judge, malformed, to_rows
 from livemart.land.records.messages.avro_changes import NO_CONTENT, read_avro_changes
-from livemart.land.records.messages.csv import read_csv_messages
+from livemart.land.records.messages.avro_records import (
+    decode_record,
+    definitions_of,
+    parse_definitions,
+)
 from livemart.land.records.messages.message import Message, Record
 from livemart.land.records.messages.parts import PartColumns
+from livemart.land.records.one_by_one import require_size
 from livemart.land.records.origin import Place
 from livemart.land.records.parse import typed_chunks
 from livemart.land.records.runs import KeyedLine, Lines
+from livemart.land.records.typed.typed_records import read_typed_records
 
+_ENDS = b"\r\n"
 _NO_CONTENT = (
     "the message has no content: if that deletes its key, map `message: {key: ..., tombstone: ...}`"
 )
@@ -68,6 +79,54 @@ def _read_contents(group: Group, contents: list[tuple[int, bytes]]) -> Iterator[
         yield read(group, contents)
     else:
         yield from typed_chunks(group, [Lines(contents)])
+
+
+def read_csv_messages(group: Group, messages: Sequence[tuple[int, bytes]]) -> Chunk:
+    """Return the rows of some messages and what could not become one.
+
+    Args:
+        group: columns of the records, in the order of the fields.
+        messages: offset and content of each; a line end behind it is no part of the record.
+    """
+    header = tuple(name for name in group.schema.names if name not in group.schema.undeclared)
+    records: list[tuple[int, bytes]] = []
+    refused: list[Refused] = []
+    for number, raw in messages:
+        content = raw.rstrip(_ENDS)
+        count = 1
+        if b"\n" in content:
+            lines = [(number, line) for line in content.split(b"\n")]
+            count = sum(1 for _ in split_records(lines))
+        if count == 1:
+            records.append((number, content))
+        else:
+            detail = f"{count} records of CSV: a message holds one"
+            refused.append(Refused(number, LetterReason.MALFORMED_RECORD, detail, raw))
+    chunk = read_csv_rows(group, header, records)
+    return replace(chunk, refused=[*chunk.refused, *refused])
+
+
+def read_avro_messages(group: Group, messages: Sequence[tuple[int, bytes]]) -> Chunk:
+    """Return the rows of some messages and what could not become one.
+
+    Args:
+        group: columns of the records; its `avro_schema` or `schema_registry` says how to read them.
+        messages: offset and content of each.
+
+    Raises:
+        RegistryAwayError: a schema cannot be had at present.
+    """
+    records: list[tuple[int, Mapping[str, Any]]] = []
+    refused: list[Refused] = []
+    for number, raw in messages:
+        try:
+            require_size(raw)
+            definitions, body = definitions_of(raw, group.record_rules)
+            records.append((number, decode_record(body, parse_definitions(definitions))))
+        except MalformedError as error:
+            refused.append(Refused(number, error.code, str(error), raw))
+    chunk = read_typed_records(group, records)
+    return replace(chunk, refused=[*chunk.refused, *refused])
 
 
 # A file of these formats says at its beginning what its records hold; a message does not.

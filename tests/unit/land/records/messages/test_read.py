@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
+import struct
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 
 from livemart.land.records.judge import Group
 from livemart.land.records.messages.message import Message, Record
-from livemart.land.records.messages.read import read_messages
+from livemart.land.records.messages.read import (
+    read_avro_messages,
+    read_csv_messages,
+    read_messages,
+)
 from livemart.land.records.origin import Place
 from livemart.land.records.schema import RecordSchema
+from livemart.project.spark_types import parse_type
 from tests.change_records import change, changes, row
 from tests.deliveries import NOON, source
 
@@ -184,3 +193,90 @@ def test_the_key_of_a_message_is_enough_for_a_delete_of_an_envelope() -> None:
     assert [rows[f"orders/0@{it}"]["_code_0"] for it in range(1, 6)] == [
         *(None, None, "PASSED_OVER", "MALFORMED_RECORD", "MALFORMED_RECORD")
     ]
+
+
+OF_CSV = source("orders", {"id": "string", "note": "string", "n": "int"}, format="csv")
+AVRO = {
+    "type": "record",
+    "name": "order",
+    "fields": [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}],
+}
+
+
+def test_fields_stand_in_the_order_of_the_columns_and_a_line_end_is_no_part_of_them() -> None:
+    group = Group.of([OF_CSV], RecordSchema.of(OF_CSV), NOON)
+    messages = [(5, b'a,"one\ntwo",1\r\n'), (6, b"b,,2"), (7, b"c,,3\nd,,4\n")]
+
+    chunk = read_csv_messages(group, messages)
+
+    rows = zip(chunk.lines, chunk.rows.select(["id", "note", "n"]).to_pylist(), strict=True)
+    assert dict(rows) == {
+        5: {"id": "a", "note": "one\ntwo", "n": 1},
+        6: {"id": "b", "note": None, "n": 2},
+    }
+    (refused,) = chunk.refused
+    assert (refused.line, refused.record) == (7, messages[2][1])
+    assert refused.detail == "2 records of CSV: a message holds one"
+
+
+def test_a_column_that_drift_brought_is_no_field_of_a_message() -> None:
+    schema = RecordSchema.of(OF_CSV, [("coupon", parse_type("string"))])
+
+    chunk = read_csv_messages(Group.of([OF_CSV], schema, NOON), [(1, b"a,x,1")])
+
+    assert chunk.rows.select(["id", "n", "coupon"]).to_pylist() == [
+        {"id": "a", "n": 1, "coupon": None}
+    ]
+
+
+def avro_group(**spec: object) -> Group:
+    each = source("orders", {"id": "string", "n": "int"}, format="avro", **spec)
+    return Group.of([each], RecordSchema.of(each), NOON)
+
+
+def avro_content(record: object, schema: Any = AVRO) -> bytes:
+    file = io.BytesIO()
+    fastavro.schemaless_writer(file, schema, record)
+    return file.getvalue()
+
+
+def test_a_broken_message_is_refused_with_its_offset_and_the_others_are_rows() -> None:
+    good = avro_content({"id": "a", "n": 1})
+    messages = [
+        (7, good),
+        (8, good[:-1]),
+        (9, good + b"\0"),
+        (12, avro_content({"id": "b", "n": 2})),
+    ]
+
+    chunk = read_avro_messages(avro_group(avro_schema=json.dumps(AVRO)), messages)
+
+    assert list(chunk.lines) == [7, 12]
+    assert chunk.rows.select(["id", "n"]).to_pylist() == [
+        {"id": "a", "n": 1},
+        {"id": "b", "n": 2},
+    ]
+    assert [(it.line, it.code, it.record) for it in chunk.refused] == [
+        (8, "MALFORMED_RECORD", messages[1][1]),
+        (9, "MALFORMED_RECORD", messages[2][1]),
+    ]
+    assert chunk.refused[1].detail == "1 bytes are left behind its record"
+
+
+def test_the_number_in_the_head_says_by_which_schema_a_message_was_written(tmp_path: Path) -> None:
+    older = {**AVRO, "fields": AVRO["fields"][:1]}
+    for number, schema in {1: older, 2: AVRO}.items():
+        (tmp_path / f"{number}.avsc").write_text(json.dumps(schema))
+    messages = [
+        (0, struct.pack(">bI", 0, 1) + avro_content({"id": "a"}, older)),
+        (1, struct.pack(">bI", 0, 2) + avro_content({"id": "b", "n": 2})),
+        (2, b"\1" + struct.pack(">I", 2) + avro_content({"id": "c", "n": 3})),
+    ]
+
+    chunk = read_avro_messages(avro_group(schema_registry=str(tmp_path)), messages)
+
+    assert chunk.rows.select(["id", "n"]).to_pylist() == [
+        {"id": "a", "n": None},
+        {"id": "b", "n": 2},
+    ]
+    assert [it.line for it in chunk.refused] == [2]
