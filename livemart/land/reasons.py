@@ -56,6 +56,6 @@ _MEANINGS: Mapping[str, str] = {
     ),
     LetterReason.TRUNCATED: (
         "a change record says that the table was truncated; its rows stay, see"
-        " [sources](sources.md#what-a-change-does)"
+        " [sources](sources.md#effect-of-each-change-record)"
     ),
 }
