@@ -255,13 +255,15 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
     with reported_errors(flags) as settings:
         from livemart.inspect.plan_report import describe_plans, full_models, render_plans
         from livemart.plan.project_plans import require_policies
+        from livemart.plan.undeclared_columns import require_declared
         from livemart.run.runtime import load_plans
 
         with _narrator(settings) as narrator:
             project, plans, chosen = load_plans(settings, narrator)
-        report = describe_plans(project, plans, chosen)
+        report = describe_plans(project, plans.models, chosen)
         print_answer(output, report, render_plans(report))
-        require_policies(project, plans)
+        require_policies(project, plans.models)
+        require_declared(plans)
         if strict and (names := full_models(report)):
             click.echo(f"recomputed in full: {', '.join(names)}", err=True)
             sys.exit(1)
@@ -288,7 +290,9 @@ def corrections(output: str, since: datetime | None, **flags: Any) -> None:
             project, plans, chosen = load_plans(settings, narrator)
         earliest = since or datetime.now(UTC) - timedelta(days=7)
         snapshots = SnapshotLog(settings.warehouse).since(earliest)
-        answer = find_corrections(Warehouse(settings.warehouse), project, plans, snapshots, chosen)
+        answer = find_corrections(
+            Warehouse(settings.warehouse), project, plans.models, snapshots, chosen
+        )
         print_answer(output, answer.to_json(), render_corrections(answer))
 
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from livemart.check.proofs import Prover
-    from livemart.plan.planner import Plan
     from livemart.plan.project_plans import ProjectPlans
     from livemart.project.cursors import SessionFactory
     from livemart.project.dbt import Dbt
@@ -153,8 +152,10 @@ def load_runtime(
     Raises:
         ConfigError: whatever is wrong with the project.
         PlanError: POLICY_NOT_MET.
+        RefreshError: MODEL_FAILED, of models that name a column which no source declares.
     """
     from livemart.plan.project_plans import require_policies
+    from livemart.plan.undeclared_columns import require_declared
     from livemart.run.leftovers import clear_leftovers
     from livemart.run.project_cache.cache import ProjectCache
     from livemart.spark.catalog import register
@@ -196,6 +197,7 @@ def load_runtime(
         )
     registering.result()
     require_policies(project, runtime.plans.models)
+    require_declared(runtime.plans)
     clear_refusal(settings.warehouse)
     return runtime
 
@@ -206,9 +208,11 @@ def reread(runtime: Runtime) -> Runtime:
     Raises:
         ConfigError: whatever is wrong with the project.
         PlanError: POLICY_NOT_MET.
-        RefreshError: MODEL_UNREADABLE, naming every edited model that Spark cannot read.
+        RefreshError: MODEL_UNREADABLE, naming every edited model that Spark cannot read;
+            MODEL_FAILED, as `load_runtime`.
     """
     from livemart.plan.project_plans import require_policies
+    from livemart.plan.undeclared_columns import require_declared
 
     session = compiling_session(lambda: runtime.spark, runtime.settings.warehouse)
     dbt = open_dbt(runtime.settings, session)
@@ -216,6 +220,7 @@ def reread(runtime: Runtime) -> Runtime:
     read_at = runtime.files.look()
     edited = replace(runtime, dbt=dbt, project=dbt.load(), read_at=read_at, cache=None)
     require_policies(edited.project, edited.plans.models)
+    require_declared(edited.plans)
     require_readable(edited, runtime)
     return edited
 
@@ -399,7 +404,7 @@ def compiling_session(
 
 def load_plans(
     settings: Settings, narrator: Narrator
-) -> tuple[Project, Mapping[str, Plan], frozenset[str] | None]:
+) -> tuple[Project, ProjectPlans, frozenset[str] | None]:
     """Return the project, its plans, and the unique ids that the settings select (None: all).
 
     Spark is started only for a project that asks it something while it is compiled, or holds SQL
@@ -430,4 +435,4 @@ def load_plans(
         selection = settings.selection
         chosen = dbt.selection(selection) if selection else None
     plans = ProjectPlans(project, Warehouse(settings.warehouse).column_names)
-    return project, plans.models, chosen
+    return project, plans, chosen

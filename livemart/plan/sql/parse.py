@@ -47,17 +47,19 @@ def parse(text: str) -> exp.Expr:
     return tree
 
 
-def qualified(tree: _Tree, schema: Mapping[str, object]) -> _Tree:
+def qualified(tree: _Tree, schema: Mapping[str, object], *, expand_stars: bool = True) -> _Tree:
     """Return a tree in which each column names its table and each star its columns.
 
     Args:
         tree: of a query; it is changed.
         schema: the columns of each table, by the name that the query calls it.
+        expand_stars: else stars stay as they are written.
     """
     return qualify(
         tree,
         schema=dict(schema),
         dialect="spark",
+        expand_stars=expand_stars,
         validate_qualify_columns=False,
         quote_identifiers=False,
         identify=False,

@@ -5,15 +5,15 @@ Used by the planner, where no answer means all columns, and when a table has oth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 from sqlglot.optimizer.pushdown_projections import pushdown_projections
-from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat
-from livemart.plan.sql.parse import parse
+from livemart.plan.sql.parse import parse, qualified
 
 
 def used_columns(qualified: exp.Query, occurrences: Mapping[str, int]) -> dict[int, frozenset[str]]:
@@ -47,6 +47,60 @@ def reads_every_column(flat: Flat) -> bool:
     if any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join)):
         return True
     return any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
+
+
+def named_columns(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> frozenset[tuple[str, str]]:
+    """Return the stored columns that a query names: relation and column, in lower case.
+
+    A column that nothing but `*` brings is not named; one behind a `*` is named where it is
+    selected from there. The set is empty for SQL that the parser does not know.
+
+    Args:
+        flat: the query.
+        columns: those of the stored relations; of another one no column is returned.
+    """
+    schema = flat.schema(columns)
+    relations = {mention.placeholder.lower(): mention.relation for mention in flat.occurrences}
+    try:
+        scopes = traverse_scope(qualified(parse(flat.text), schema, expand_stars=False))
+    except Exception:
+        return frozenset()
+    return frozenset(
+        (relations[table.lower()], name)
+        for scope in scopes
+        for column in scope.columns
+        # Behind a star it is not known of which source a column without a table is.
+        for alias in ([column.table] if column.table else scope.selected_sources)
+        for table, name in _origins(scope, alias, column.name.lower())
+        if name in map(str.lower, columns.get(relations.get(table.lower(), ""), ()))
+    )
+
+
+def _origins(scope: Scope, alias: str, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the tables from which a column may come through stars, each with its name there."""
+    source = scope.sources.get(alias)
+    if isinstance(source, exp.Table):
+        yield source.name, name
+    elif isinstance(source, Scope):
+        yield from _through_stars(source, name)
+
+
+def _through_stars(scope: Scope, name: str) -> Iterator[tuple[str, str]]:
+    for side in scope.set_operation_scopes:
+        yield from _through_stars(side, name)
+    if not isinstance(query := scope.expression, exp.Select):
+        return
+    if name in (it.alias_or_name.lower() for it in query.expressions):
+        # Its own scope names the columns that it is computed from.
+        return
+    for star in query.expressions:
+        if not star.is_star:
+            continue
+        left_out = star.find(exp.Star).args.get("except_") or ()
+        if name in (it.name.lower() for it in left_out):
+            continue
+        for alias in [star.table] if isinstance(star, exp.Column) else scope.selected_sources:
+            yield from _origins(scope, alias, name)
 
 
 def _is_plain_union(node: exp.Expr) -> bool:

@@ -127,7 +127,8 @@ def test_a_plan_that_no_build_would_accept_is_shown_and_refused(
     from tests.unit.plan.test_project_plans import policy_project
 
     full = Plan(Full((Reason("GLOBAL_AGG", "count(*) over all rows", 3),)))
-    found = (policy_project("incremental"), {"model.shop.totals": full}, None)
+    plans = SimpleNamespace(models={"model.shop.totals": full})
+    found = (policy_project("incremental"), plans, None)
     monkeypatch.setattr(runtime, "load_plans", lambda settings, say: found)
 
     answer = CliRunner().invoke(cli, ["plan"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from livemart.plan.planner import Inputs, plan_query
-from livemart.plan.sql.flatten import flatten
-from livemart.plan.sql.used_columns import reads_every_column
+from livemart.plan.sql.flatten import Flat, flatten
+from livemart.plan.sql.used_columns import named_columns, reads_every_column
 
 INPUTS = Inputs(columns={"s.sales": ("sale_id", "shop", "amount", "note")})
 
@@ -40,3 +40,42 @@ def test_all_columns_are_read_where_a_name_says_nothing() -> None:
 )
 def test_what_reads_every_column(sql: str, expected: bool) -> None:
     assert reads_every_column(flatten(sql, {})) is expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select shop, note from s.sales", {"shop", "note"}),
+        ("select * from s.sales", set()),
+        ("select t.*, t.NOTE as remark from s.sales as t", {"note"}),
+        ("select count(*) as n from s.sales where note is null", {"note"}),
+        ("with t as (select * from s.sales) select note from t", {"note"}),
+        (
+            "with t as (select * from s.sales), u as (select t.* from t) select u.note from u",
+            {"note"},
+        ),
+        ("with t as (select * except (note) from s.sales) select note from t", set()),
+        ("with t as (select shop as note from s.sales) select note from t", {"shop"}),
+        ("select shop from s.sales union all select note from s.sales", {"shop", "note"}),
+        (
+            "with t as (select * from s.sales union all select * from s.sales) select note from t",
+            {"note"},
+        ),
+        ("select word from s.sales lateral view explode(split(note, ' ')) w as word", {"note"}),
+        ("select shop as note, note as n from (select shop, 1 as note from s.sales)", {"shop"}),
+        (
+            "select o.shop from s.others as o where exists (select 1 from s.sales as t where "
+            "t.note = o.note)",
+            {"note"},
+        ),
+        ("select o.note from s.others as o join s.sales as t on t.shop = o.shop", {"shop"}),
+        ("select nonsense(", set()),
+    ],
+)
+def test_a_column_is_named_where_its_name_is_written_and_not_by_a_star(
+    sql: str, expected: set[str]
+) -> None:
+    columns = INPUTS.columns
+    flat = flatten(sql, {}) if "nonsense" not in sql else Flat((sql,))
+
+    assert named_columns(flat, columns) == {("s.sales", name) for name in expected}
