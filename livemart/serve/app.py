@@ -27,6 +27,7 @@ from livemart.serve.auth.this_machine import serves_this_machine_alone
 from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.envelope import Envelope
 from livemart.serve.health import health_router
+from livemart.serve.http.compressed import Compressed
 from livemart.serve.http.encoded_slashes import EncodedSlashes
 from livemart.serve.http.head import Head
 from livemart.serve.http.known_parameters import refuse_unread
@@ -131,6 +132,7 @@ def create_app(
     install_problems(app, lambda: hub.newest_known(now()))
     app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)
     app.add_middleware(Envelope, measurements=measurements, larger={INGEST_PATH: MOST_INGEST_BYTES})
+    app.add_middleware(Compressed)
     # Outermost: all the others see a GET.
     app.add_middleware(Head)
     # Who may not read anything does not learn what there is to ask.

@@ -37,7 +37,7 @@ _ALWAYS = {
 }
 _UNLESS_GIVEN = {
     "Cache-Control": "private, no-cache",
-    "Vary": "Authorization, Cookie, Accept",
+    "Vary": "Authorization, Cookie, Accept, Accept-Encoding",
 }
 
 

@@ -108,7 +108,7 @@ def test_an_answer_may_say_how_long_it_is_kept_and_nothing_of_what_protects_it(
     assert "unsafe" not in shown["content-security-policy"]
     assert shown["referrer-policy"] == "same-origin"
     assert shown["x-content-type-options"] == "nosniff"
-    assert shown["vary"] == "Authorization, Cookie, Accept"
+    assert shown["vary"] == "Authorization, Cookie, Accept, Accept-Encoding"
     assert len(shown.getlist("content-security-policy")) == 1
 
 

@@ -29,7 +29,7 @@ def choose_form(request: Request, offered: Sequence[str]) -> str:
     header = ",".join(request.headers.getlist("accept")).strip()
     if not header or header == "*/*":
         return offered[0]
-    wishes = _read_accept(header)
+    wishes = read_wishes(header)
     liked = [(_liking(form, wishes), -index, form) for index, form in enumerate(offered)]
     liking, _, form = max(liked)
     if liking <= 0:
@@ -70,7 +70,8 @@ def answer(request: Request, body: bytes, etag: str, form: str = JSON) -> Respon
     return Response(body, headers=headers, media_type=form)
 
 
-def _read_accept(header: str) -> list[tuple[str, float]]:
+def read_wishes(header: str) -> list[tuple[str, float]]:
+    """Return what a header such as `Accept` names, each with its weight from 0 to 1."""
     wishes = []
     for part in header.split(","):
         kind, *parameters = (piece.strip().lower() for piece in part.split(";"))

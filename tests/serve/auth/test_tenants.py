@@ -378,7 +378,7 @@ def test_no_answer_may_be_shared_by_a_cache(one: Site) -> None:
             found = one.client.get(case.of("r1"), headers=headers).headers
 
             assert found["cache-control"] in ("private, no-cache", "no-store")
-            assert found["vary"] == "Authorization, Cookie, Accept"
+            assert found["vary"] == "Authorization, Cookie, Accept, Accept-Encoding"
 
 
 @pytest.mark.parametrize(
