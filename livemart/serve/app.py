@@ -41,6 +41,7 @@ from livemart.serve.live.hub import Hub
 from livemart.serve.live.late_watch import LateWatch
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.run_watch import RunWatch
+from livemart.serve.live.side_processes import SideProcesses
 from livemart.serve.models.pull import models_router
 from livemart.serve.models.stream import model_stream_router
 from livemart.serve.owner.answers import Answers
@@ -67,6 +68,7 @@ def create_app(
     *,
     page: bool = True,
     intake: Intake | None = None,
+    side: SideProcesses | None = None,
     attempts: Attempts | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FastAPI:
@@ -78,12 +80,13 @@ def create_app(
         tokens: who may read what.
         page: with the owner's page.
         intake: what takes records, if they are taken here.
+        side: reads large answers, and is closed with the application; None: its threads do.
         attempts: how many wrong tokens an address may send.
         now: the wall clock, UTC.
     """
     book, measurements = TokenBook(tokens), Measurements()
     hub = Hub(reader, book)
-    readings = Readings(reader, hub)
+    readings = Readings(reader, hub, side)
     answers = Answers(readings, hub)
     guard = Guard(
         book=book,

@@ -32,6 +32,7 @@ from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.rare_log import RareLog, redirected
 from livemart.serve.ingest.intake import open_intake
 from livemart.serve.live.hub import Hub
+from livemart.serve.live.side_processes import SideProcesses
 from livemart.serve.live.streams import MOST_STREAMS
 from livemart.settings import Settings
 from livemart.store.reader import StoreReader
@@ -117,7 +118,7 @@ def open_server(settings: Settings, failed: Callable[[], None]) -> Iterator[str]
     with closing(TokenStore(url)) as tokens, closing(StoreReader.open(url)) as reader:
         require_tokens(settings, tokens)
         with _bind(settings) as listener, open_intake(settings) as intake:
-            app = create_app(settings, reader, tokens, intake=intake)
+            app = create_app(settings, reader, tokens, intake=intake, side=SideProcesses(url))
             with _running(app, listener, failed):
                 yield _greet(settings, listener, tokens)
 

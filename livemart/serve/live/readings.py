@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.shelf import Answer, Shelf
+from livemart.serve.live.side_processes import SideProcesses
 from livemart.store.reader import StoreReader
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
@@ -27,18 +28,27 @@ _LOOK_UP_EVERY_S = 0.5
 
 
 class Readings:
-    """Reads the store in its own threads; callers who ask for the same share the result."""
+    """Reads the store in its own threads; callers who ask for the same share the result.
 
-    def __init__(self, reader: StoreReader, hub: Hub) -> None:
+    Args:
+        reader: the store.
+        hub: knows the newest snapshot.
+        side: reads what is large; None: it is read in the threads, too.
+    """
+
+    def __init__(self, reader: StoreReader, hub: Hub, side: SideProcesses | None = None) -> None:
         self._reader = reader
         self._hub = hub
+        self._side = side
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
         self._shelf = Shelf()
         self._in_flight: dict[Hashable, asyncio.Task[Any]] = {}
 
     def close(self) -> None:
-        """Give the threads back."""
+        """Give the threads back, and end the side processes."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._side is not None:
+            self._side.close()
 
     async def newest(self) -> Published:
         """Return the newest snapshot that any answer was of: who has it sees none before it.
@@ -86,6 +96,19 @@ class Readings:
         self._hub.note_newer(answer.published)
         return answer
 
+    async def read_aside(self, read: Callable[..., _Result], *arguments: Any) -> Answer[_Result]:
+        """Return `read(view, *arguments)` of the newest snapshot, which keeps no one else waiting.
+
+        Args:
+            read: of a module. It, what it is given and what it returns are pickled.
+            arguments: behind the view.
+        """
+        if self._side is None:
+            return await self.read_anew(lambda view: read(view, *arguments))
+        answer = await self._run(self._side.threads, self._side.read, read, *arguments)
+        self._hub.note_newer(answer.published)
+        return answer
+
     async def share(
         self, key: Hashable, load: Callable[[], Coroutine[Any, Any, _Result]]
     ) -> _Result:
@@ -103,6 +126,11 @@ class Readings:
         Raises:
             PublishError: STORE_UNREACHABLE; at once while the hub knows that the store is away.
         """
+        return await self._run(self._threads, function, *arguments)
+
+    async def _run(
+        self, threads: ThreadPoolExecutor, function: Callable[..., _Result], *arguments: Any
+    ) -> _Result:
         loop = asyncio.get_running_loop()
         reading: asyncio.Future[_Result] | None = None
         try:
@@ -111,7 +139,7 @@ class Readings:
                     raise away
                 if reading is None:
                     call = partial(function, *arguments)
-                    reading = loop.run_in_executor(self._threads, call)
+                    reading = loop.run_in_executor(threads, call)
                 await asyncio.wait({reading}, timeout=_LOOK_UP_EVERY_S)
                 if reading.done():
                     return reading.result()

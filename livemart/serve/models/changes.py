@@ -14,21 +14,18 @@ from livemart.serve.auth.callers import Caller
 from livemart.serve.auth.seal import Seal
 from livemart.serve.http.parts import part_of
 from livemart.serve.live.readings import Readings
-from livemart.serve.live.snapshot_json import event, snapshot_head, to_json
+from livemart.serve.live.snapshot_json import event, to_json
 from livemart.serve.models.event_ids import EventIds
-from livemart.serve.models.pull import json_row
+from livemart.serve.models.written_rows import SLICE, SMALL, write_reset
 from livemart.serve.shares.shares import shared_turn
 from livemart.store.positions import Position
 from livemart.store.reader import StoreReader
 from livemart.store.served import Change
-from livemart.store.snapshot_view import SnapshotView
 
 # Changes of a page; more of one snapshot are one page, too.
 _PAGE = 2_000
 # Rows of a reset: they are in memory all at once.
 MOST_RESET = 50_000
-# Events in one piece: a client is sent the next when it has taken this one.
-_SLICE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,48 +67,45 @@ async def read_page(request: Request, caller: Caller, name: str, position: Posit
     ids = ids_of(request, caller, name)
 
     def read() -> Page | None:
+        """Return the changes; a reset is still without its rows."""
         try:
             stored = reader.changes(name, after, tenants, _PAGE, mark)
-            if stored.kind == "reset":
-                with reader.snapshot() as view:
-                    return _whole(view, ids, Position(after, mark))
         except KeyError:
             return None
         before, upto = Position(after, stored.mark_before), Position(stored.upto, stored.mark)
+        if stored.kind == "reset":
+            return Page(ids, Position(after, mark), upto, stored.epoch, True, (), ())
         slices = tuple(_slices(ids, before, stored.changes))
         return Page(ids, before, upto, stored.epoch, False, stored.changes, slices)
 
     async def load() -> Page | None:
         async with shared_turn(request, caller, "changes") as held:
             page = await readings.run(read)
-            held.rows = len(page.changes) if page else 0
-            return page
+            if page is None or not page.is_reset:
+                held.rows = len(page.changes) if page else 0
+                return page
+            small = min(SMALL, MOST_RESET)
+            whole = await readings.read_anew(lambda view: write_reset(view, name, tenants, small))
+            if whole.value is not None and not whole.value.slices:
+                async with shared_turn(request, caller, "large", 1):
+                    whole = await readings.read_aside(write_reset, name, tenants, MOST_RESET)
+            if (reset := whole.value) is None:
+                return None
+            held.rows = reset.count
+            return replace(
+                page,
+                upto=Position(whole.published.snapshot_id, reset.mark),
+                epoch=whole.published.epoch,
+                slices=reset.slices,
+                is_too_large=not reset.slices,
+            )
 
     return await readings.share(("changes", name, after, mark, tenants), load)
 
 
-def _whole(view: SnapshotView, ids: EventIds, before: Position) -> Page:
-    name = ids.model
-    rows = view.rows(name, tenants=ids.tenants, limit=MOST_RESET + 1)
-    epoch, snapshot_id = view.published.epoch, view.published.snapshot_id
-    upto = Position(snapshot_id, view.mark(name))
-    if len(rows) > MOST_RESET:
-        return Page(ids, before, upto, epoch, True, (), (), is_too_large=True)
-    model = view.models()[name]
-    head = {**snapshot_head(view.published), "row_count": len(rows)}
-    slices = [event("reset", to_json(head), None)]
-    for start in range(0, len(rows), _SLICE):
-        bodies = (
-            {"snapshot_id": snapshot_id, "op": "insert", "row": json_row(model, row)}
-            for row in rows[start : start + _SLICE]
-        )
-        slices.append(b"".join(event("change", to_json(body), None) for body in bodies))
-    return Page(ids, before, upto, epoch, True, (), slices)
-
-
 def _slices(ids: EventIds, before: Position, changes: Sequence[Change]) -> Iterator[bytes]:
-    for start in range(0, len(changes), _SLICE):
-        yield b"".join(_encode(ids, before, change) for change in changes[start : start + _SLICE])
+    for start in range(0, len(changes), SLICE):
+        yield b"".join(_encode(ids, before, change) for change in changes[start : start + SLICE])
 
 
 def _encode(ids: EventIds, before: Position, change: Change) -> bytes:

@@ -5,12 +5,12 @@ Used by clients that know their models. A caller reads only the rows of their te
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
-import pyarrow as pa
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,30 +22,32 @@ from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.live.readings import Readings
-from livemart.serve.live.snapshot_json import age_of, json_text, snapshot_head, to_json, to_text
+from livemart.serve.live.shelf import Answer
+from livemart.serve.live.snapshot_json import age_of, snapshot_head, to_json, to_text
 from livemart.serve.models import schemas
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
-from livemart.serve.shares.shares import note_rows
+from livemart.serve.models.written_rows import (
+    SMALL,
+    PullQuery,
+    ShownRows,
+    WrittenRows,
+    write_answer,
+    write_arrow_rows,
+    write_csv_rows,
+    write_json_rows,
+)
+from livemart.serve.shares.shares import note_rows, shared_turn
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
-from livemart.store.value_forms import TIMESTAMPS, decimal_size, json_value, parse_served_value
+from livemart.store.value_forms import TIMESTAMPS, parse_served_value
 
 _MOST_ROWS = 10_000
-# Rows that are written as JSON at once.
-_PIECE = 100
 _TIMES = (*TIMESTAMPS, "date")
-_ARROW_TYPES: Mapping[str, pa.DataType] = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "json": pa.string(),
-    "binary": pa.binary(),
+_WRITERS: Mapping[str, Callable[[ShownRows], bytes]] = {
+    JSON: write_json_rows,
+    CSV: write_csv_rows,
+    ARROW: write_arrow_rows,
 }
 
 ModelName = Annotated[str, Path(min_length=1, max_length=200, description="As in the project.")]
@@ -143,40 +145,31 @@ async def rows(
         row_question = _read_row_question(request, model, select, order)
         return row_question, _read_filters(model, key or (), from_, to, time_column)
 
+    def query_of(model: ServedModel) -> PullQuery:
+        row_question, filters = ask(model)
+        asked = {
+            "tenants": caller.tenants,
+            "equals": filters.equals,
+            "since": filters.since,
+            "until": filters.until,
+            "columns": row_question.columns,
+            "conditions": row_question.conditions,
+            "order_by": row_question.order_by,
+            "descending": row_question.descending,
+        }
+        return PullQuery(model, asked, limit, _WRITERS[form])
+
     row_question, filters = ask(model)
     scope = "all" if caller.tenants is None else sorted(caller.tenants)
     span = (from_, to, time_column)
     parts = ("rows", name, form, scope, sorted(filters.equals.items()), *span, limit, row_question)
     if is_known(request, etag := etag_of(published, *parts)):
         return answer(request, b"", etag)
-
-    def read(view: SnapshotView) -> tuple[bytes, bool]:
-        # The store may have moved on to a snapshot without this model, or with other columns.
-        served = view.models().get(name)
-        if served is None:
-            raise unknown_model()
-        row_question, filters = ask(served)
-        rows = view.rows(
-            name,
-            tenants=caller.tenants,
-            equals=filters.equals,
-            since=filters.since,
-            until=filters.until,
-            limit=limit + 1,
-            columns=row_question.columns,
-            conditions=row_question.conditions,
-            order_by=row_question.order_by,
-            descending=row_question.descending,
-        )
-        served = replace(served, columns=row_question.columns_of(served))
-        note_rows(request, len(rows))
-        is_truncated = len(rows) > limit
-        return _write(form, served, rows[:limit], view.published, is_truncated), is_truncated
-
-    written = await part_of(request, Readings).read_anew(read)
-    published, (body, is_truncated) = written.published, written.value
-    response = answer(request, body, etag_of(published, *parts), form)
-    response.headers["Livemart-Truncated"] = "true" if is_truncated else "false"
+    answered = await _write(request, caller, model, query_of)
+    published, written = answered.published, answered.value
+    note_rows(request, written.count)
+    response = answer(request, written.body, etag_of(published, *parts), form)
+    response.headers["Livemart-Truncated"] = "true" if written.is_truncated else "false"
     if form != JSON:
         response.headers["Livemart-Snapshot-Id"] = str(published.snapshot_id)
         response.headers["Livemart-As-Of"] = to_text(published.as_of) or ""
@@ -187,6 +180,37 @@ async def rows(
         safe = "".join(sign if sign.isalnum() and sign.isascii() else "_" for sign in name)
         response.headers["Content-Disposition"] = f'attachment; filename="{safe}.{kind}"'
     return response
+
+
+async def _write(
+    request: Request,
+    caller: Caller,
+    model: ServedModel,
+    query_of: Callable[[ServedModel], PullQuery],
+) -> Answer[WrittenRows]:
+    """Return the answer to the query of a model.
+
+    Raises:
+        ProblemError: MODEL_UNKNOWN; PARAMETER_WRONG, of the model as it is by now.
+    """
+    readings = part_of(request, Readings)
+
+    def read(view: SnapshotView, most: int | None = None) -> WrittenRows | None:
+        # The store may have moved on to a snapshot without this model, or with other columns.
+        served = view.models().get(model.name)
+        if served is None:
+            raise unknown_model()
+        return write_answer(view, query_of(served), most)
+
+    written = await readings.read_anew(partial(read, most=SMALL))
+    if written.value is None:
+        # Others wait neither for the interpreter nor for a process: of these, each has one.
+        async with shared_turn(request, caller, "large", 1):
+            written = await readings.read_aside(write_answer, query_of(model))
+    if written.value is None:
+        written = await readings.read_anew(read)
+    assert written.value is not None
+    return Answer(written.published, written.value)
 
 
 def may_read(caller: Caller, model: ServedModel) -> bool:
@@ -271,84 +295,3 @@ def _utc(moment: datetime) -> datetime:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
         raise ProblemError("PARAMETER_WRONG", "from, to: outside of the calendar") from None
-
-
-def _write(
-    form: str,
-    model: ServedModel,
-    rows: Sequence[Mapping[str, Any]],
-    published: Published,
-    is_truncated: bool,
-) -> bytes:
-    if form == CSV:
-        return _write_csv(model, rows)
-    if form == ARROW:
-        return _write_arrow(model, rows, published, is_truncated)
-    opening = {"model": model.name, "window": None, **snapshot_head(published)}
-    head = json_text({**opening, **age_of(published, model.name)})[:-1]
-    # No other thread goes on while a text is written: not all rows at once.
-    pieces = (
-        json_text([json_row(model, row) for row in rows[start : start + _PIECE]])[1:-1]
-        for start in range(0, len(rows), _PIECE)
-    )
-    end = json_text({"is_truncated": is_truncated})[1:]
-    return f'{head},"rows":[{",".join(pieces)}],{end}'.encode()
-
-
-def json_row(model: ServedModel, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as JSON values, as the change log writes them."""
-    return {name: json_value(row[name], kind) for name, kind in model.columns}
-
-
-def _write_csv(model: ServedModel, rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """RFC 4180, in UTF-8; NULL is an empty field, an empty string is a quoted one."""
-    lines = [[_csv_field(name) for name, _ in model.columns]]
-    lines += [
-        [_csv_field(json_value(row[name], kind)) for name, kind in model.columns] for row in rows
-    ]
-    return "".join(",".join(line) + "\r\n" for line in lines).encode()
-
-
-def _csv_field(plain: Any) -> str:
-    if plain is None:
-        return ""
-    text = plain if isinstance(plain, str) else json_text(plain)
-    if text == "" or any(sign in text for sign in ',"\r\n'):
-        return '"' + text.replace('"', '""') + '"'
-    return text
-
-
-def _write_arrow(
-    model: ServedModel,
-    rows: Sequence[Mapping[str, Any]],
-    published: Published,
-    is_truncated: bool,
-) -> bytes:
-    """A stream of record batches; nested values are JSON texts, as the store keeps them."""
-    age = age_of(published, model.name)
-    said = {**snapshot_head(published), **age, "is_truncated": is_truncated}
-    schema = pa.schema(
-        [pa.field(name, _arrow_type(kind)) for name, kind in model.columns],
-        metadata={name: str(value) for name, value in said.items()},
-    )
-    columns = [
-        pa.array([_arrow_value(kind, row[name]) for row in rows], _arrow_type(kind))
-        for name, kind in model.columns
-    ]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-    return bytes(sink.getvalue())
-
-
-def _arrow_type(kind: str) -> pa.DataType:
-    size = decimal_size(kind)
-    return pa.decimal128(*size) if size else _ARROW_TYPES[kind]
-
-
-def _arrow_value(kind: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if kind == "timestamp_ntz":
-        return value.replace(tzinfo=None)
-    return json_text(value) if kind == "json" else value

@@ -106,9 +106,11 @@ class Shares:
         held.began_s = monotonic()
         return held
 
-    async def hold_patiently(self, request: Request, caller: Caller, kind: str) -> _Held:
+    async def hold_patiently(
+        self, request: Request, caller: Caller, kind: str, at_once: int = 0
+    ) -> _Held:
         """Return the same of a reading that others may share: it waits however many wait."""
-        held = self._held(request, caller, kind)
+        held = self._held(request, caller, kind, at_once)
         await self.turns.take(held.line, held.at_once, is_patient=True)
         return held
 
@@ -186,12 +188,14 @@ def end_turn(scope: Scope) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def shared_turn(request: Request, caller: Caller, kind: str) -> AsyncIterator[_Held]:
+async def shared_turn(
+    request: Request, caller: Caller, kind: str, at_once: int = 0
+) -> AsyncIterator[_Held]:
     """Hold a turn of a separate line while a reading runs that others may share.
 
     Not in the line of the pulls: one of these may be waiting for that reading.
     """
-    held = await part_of(request, Shares).hold_patiently(request, caller, kind)
+    held = await part_of(request, Shares).hold_patiently(request, caller, kind, at_once)
     try:
         yield held
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from livemart.serve.auth.tokens import TokenStore
-from livemart.serve.models.pull import json_row
+from livemart.serve.models.written_rows import json_row
 from livemart.store.positions import state_id
 from livemart.store.reader import StoreReader
 from tests.serve.apps import make_settings

@@ -21,7 +21,7 @@ from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.readings import Readings
-from livemart.serve.models import changes
+from livemart.serve.models import changes, written_rows
 from livemart.serve.models.changes import Page, read_page
 from livemart.serve.shares.shares import Shares
 from livemart.store.positions import Position
@@ -71,7 +71,9 @@ class Desk:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     url = f"sqlite:///{tmp_path}/serving.db"
     with closing(StoreReader.open(url)) as reader:
-        readings = Readings(reader, cast(Hub, SimpleNamespace(away=None)))
+        readings = Readings(
+            reader, cast(Hub, SimpleNamespace(away=None, note_newer=lambda _: None))
+        )
         shares = Shares(make_settings(tmp_path), Measurements())
         seal = Seal(SigningKey("k" * 32))
         parts = {StoreReader: reader, Readings: readings, Shares: shares, Seal: seal}
@@ -151,7 +153,7 @@ def test_all_rows_are_sent_in_pieces_unless_they_are_too_many(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, most: int, is_too_large: bool
 ) -> None:
     monkeypatch.setattr(changes, "MOST_RESET", most)
-    monkeypatch.setattr(changes, "_SLICE", 2)
+    monkeypatch.setattr(written_rows, "SLICE", 2)
     desk.publish(2, 3, 4)
 
     page = desk.page(OF_R1, Position(1, "of another history"))

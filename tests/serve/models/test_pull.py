@@ -14,9 +14,16 @@ import pyarrow as pa
 import pytest
 
 from livemart.serve.auth.callers import Caller
-from livemart.serve.http.forms import ARROW, CSV, JSON
+from livemart.serve.http.forms import ARROW, CSV
 from livemart.serve.http.problems import ProblemError
-from livemart.serve.models.pull import Filters, _read_filters, _write, json_row, may_read
+from livemart.serve.models.pull import Filters, _read_filters, may_read
+from livemart.serve.models.written_rows import (
+    ShownRows,
+    json_row,
+    write_arrow_rows,
+    write_csv_rows,
+    write_json_rows,
+)
 from livemart.store.served import Published, ServedModel
 from tests.serve.apps import site
 from tests.store.stores import NOON, fill_store, reference_tables
@@ -100,9 +107,10 @@ def test_a_row_is_the_same_in_every_form() -> None:
         "tags": ["x"],
     }
 
-    body = json.loads(_write(JSON, MODEL, rows, PUBLISHED, True))
-    text = _write(CSV, MODEL, rows, PUBLISHED, True).decode()
-    table = pa.ipc.open_stream(_write(ARROW, MODEL, rows, PUBLISHED, True)).read_all()
+    shown = ShownRows(MODEL, rows, PUBLISHED, True)
+    body = json.loads(write_json_rows(shown))
+    text = write_csv_rows(shown).decode()
+    table = pa.ipc.open_stream(write_arrow_rows(shown)).read_all()
 
     assert body["rows"] == [plain, json_row(MODEL, EMPTY)] and body["is_truncated"]
     header, line, last = csv.reader(io.StringIO(text))

@@ -12,7 +12,7 @@ import pytest
 
 from livemart.serve.auth.seal import Seal
 from livemart.serve.auth.signing_key import SigningKey
-from livemart.serve.models import changes
+from livemart.serve.models import changes, written_rows
 from livemart.serve.models.event_ids import EventIds
 from livemart.store.positions import Position
 from tests.serve.apps import bearer, make_settings, server
@@ -209,7 +209,7 @@ def test_rows_of_others_are_in_no_stream(world: World) -> None:
 def test_changes_of_one_snapshot_are_sent_in_pieces_and_resumed_in_any(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "_SLICE", 2)
+    monkeypatch.setattr(written_rows, "SLICE", 2)
     has = asyncio.run(first_id(world))
     world.publish("r1", "r2", "r3")
     sizes = []

@@ -1,0 +1,113 @@
+"""An answer has the same bytes, whichever process writes it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pyarrow as pa
+import pytest
+
+from livemart.serve.live.side_processes import SideProcesses
+from livemart.serve.models.written_rows import (
+    SMALL,
+    PullQuery,
+    write_answer,
+    write_json_rows,
+    write_reset,
+)
+from livemart.store.reader import StoreReader
+from tests.serve.apps import server, site
+from tests.serve.auth.tenant_cases import ARROW, CSV, JSON
+from tests.store.stores import fill_store
+from tests.waits import PATIENCE_S
+
+COUNT = SMALL + 20
+# Values whose text is easily another one: each column takes them in turn.
+HARD: dict[str, pa.Array] = {
+    "text": pa.array(['a "b", c', "", "line\r\nend", "\\u0041 \u2028 🍜", "NULL", None]),
+    "amount": pa.array([Decimal("0.10"), Decimal("-7.00"), None], pa.decimal128(18, 2)),
+    "exact": pa.array([Decimal("1E+5"), Decimal("12345678901234567890.1"), None]),
+    "whole": pa.array([2**53, 2**53 + 1, -(2**63), 0, None], pa.int64()),
+    "share": pa.array([0.1, 1e22, 5e-324, -0.0, float("nan"), float("inf"), None]),
+    "is_open": pa.array([True, False, None]),
+    "day": pa.array([date(1, 1, 1), date(9999, 12, 31), None]),
+    "at": pa.array(
+        [datetime(2026, 3, 1, 12, 0, 0, 1, UTC), datetime(1969, 12, 31, tzinfo=UTC), None],
+        pa.timestamp("us", tz="UTC"),
+    ),
+    "local": pa.array([datetime(2026, 3, 29, 2, 30), None], pa.timestamp("us")),
+    "raw": pa.array([b"\x00\xff", b"", None]),
+    "tags": pa.array([["a", None], [], None]),
+}
+
+
+def hard_rows(count: int) -> pa.Table:
+    """Return so many rows with the values of `HARD`."""
+    places = {
+        name: pa.array([n % len(values) for n in range(count)]) for name, values in HARD.items()
+    }
+    columns = {name: values.take(places[name]) for name, values in HARD.items()}
+    return pa.table({"id": range(count), **columns})
+
+
+# 1.8 s.
+def test_a_large_answer_of_a_side_process_has_the_bytes_of_one_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = ["/v1/models/m", f"/v1/models/m?limit={SMALL + 1}&select=share,id&order=share.desc"]
+    asked = [(path, form) for path in paths for form in (JSON, CSV, ARROW)]
+    asked_aside: list[object] = []
+    read = SideProcesses.read
+
+    def note(side: SideProcesses, *question: Any) -> Any:
+        asked_aside.append(question)
+        return read(side, *question)
+
+    monkeypatch.setattr(SideProcesses, "read", note)
+    with site(tmp_path) as one:
+        fill_store(one.url, {"m": hard_rows(COUNT)}, {"m": ("id",)})
+        one.until(lambda: one.shows(1))
+        here = [one.client.get(path, headers={"Accept": form}) for path, form in asked]
+        with server(tmp_path) as (host, port), httpx2.Client(timeout=PATIENCE_S) as client:
+            base = f"http://{host}:{port}"
+            aside = [client.get(base + path, headers={"Accept": form}) for path, form in asked]
+            few = client.get(f"{base}/v1/models/m?key=id:3").json()["rows"]
+
+    assert [answer.content for answer in aside] == [answer.content for answer in here]
+    for name in ("etag", "livemart-truncated", "content-type"):
+        found, expected = ([it.headers[name] for it in each] for each in (aside, here))
+        assert found == expected
+    assert [it.headers["livemart-truncated"] for it in here] == ["false"] * 3 + ["true"] * 3
+    # A small answer waits for no process.
+    assert len(asked_aside) == len(asked) and [row["id"] for row in few] == [3]
+
+
+def test_an_answer_that_is_too_large_here_or_of_another_model_is_left_to_others(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/serving.db"
+    fill_store(url, {"m": hard_rows(5)}, {"m": ("id",)})
+    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
+        model = view.models()["m"]
+        query = PullQuery(model, {"tenants": None, "columns": ("id",)}, 5, write_json_rows)
+        five = write_answer(view, query, most=5)
+        first_two = write_answer(view, replace(query, limit=2), most=2)
+
+        assert write_answer(view, query, most=4) is None
+        assert write_answer(view, replace(query, limit=9), most=4) is None
+        assert write_answer(view, replace(query, model=replace(model, row_key=()))) is None
+        assert write_answer(view, replace(query, model=replace(model, name="other"))) is None
+        resets = [write_reset(view, "m", None, most) for most in (4, 5)]
+        assert write_reset(view, "other", None, 9) is None
+
+    assert five is not None and (five.count, five.is_truncated) == (5, False)
+    assert first_two is not None and (first_two.count, first_two.is_truncated) == (3, True)
+    assert [row["id"] for row in json.loads(first_two.body)["rows"]] == [0, 1]
+    assert [(each.count, bool(each.slices)) for each in resets if each] == [(5, False), (5, True)]
