@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from ipaddress import ip_network
 from typing import Any
 
 import uvicorn
@@ -29,6 +28,7 @@ from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.connections.kept import ConnectionLimits, Connections
 from livemart.serve.connections.protocol import TimedProtocol
 from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.origin import networks_of
 from livemart.serve.http.rare_log import RareLog, redirected
 from livemart.serve.ingest.intake import open_intake
 from livemart.serve.live.hub import Hub
@@ -208,7 +208,7 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
 
 
 def _limits(settings: Settings) -> ConnectionLimits:
-    proxies = tuple(ip_network(name) for name in settings.trusted_proxies)
+    proxies = networks_of(settings.trusted_proxies)
     return ConnectionLimits.within(_raise_open_files(), settings.address_connections, proxies)
 
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 from typing import Protocol
 
 from livemart.serve.http.measurements import Measurements
-from livemart.serve.http.origin import origin_of
+from livemart.serve.http.origin import Network, is_within, origin_of
 from livemart.serve.http.rare_log import RareLog
 
-Network = IPv4Network | IPv6Network
 _KEPT_FILES = 500
 _RESERVE = 64
 
@@ -105,7 +102,7 @@ class Connections:
         """
         limits, origin = self.limits, origin_of(address)
         is_full = self._of_origin[origin] >= limits.of_address
-        is_full = is_full and not _is_within(address, limits.proxies)
+        is_full = is_full and not is_within(address, limits.proxies)
         if is_full and not self._end_silent(self._silent_of.get(origin, {}), "silent"):
             return self._refuse("address_full")
         admission = Admission.OPEN
@@ -169,13 +166,3 @@ class Connections:
     def _refuse(self, reason: str) -> Admission:
         self.note_ended(reason)
         return Admission.REFUSED
-
-
-@lru_cache(maxsize=10_000)
-def _is_within(address: str, networks: tuple[Network, ...]) -> bool:
-    try:
-        ip = ip_address(address)
-    except ValueError:
-        return False
-    mapped = None if isinstance(ip, IPv4Address) else ip.ipv4_mapped
-    return any((mapped or ip) in network for network in networks)

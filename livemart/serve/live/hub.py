@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -84,15 +84,18 @@ class Hub:
         return self._faults.of("snapshots")
 
     def clients_of(self, owner: str) -> int:
-        """Return how many streams are open by a caller."""
+        """Return how many streams are open by a caller, or of an address."""
         return self._by_owner[owner]
 
     @contextmanager
-    def count_client(self, topic: Topic | None, owner: str) -> Iterator[None]:
+    def count_client(self, topic: Topic | None, *owners: str) -> Iterator[None]:
         """Count a client while its stream is open; `topic` is computed ahead of its waking."""
         self.clients += 1
         try:
-            with _counted(self._by_owner, owner), _counted(self._topics, topic):
+            with ExitStack() as stack:
+                for owner in owners:
+                    stack.enter_context(_counted(self._by_owner, owner))
+                stack.enter_context(_counted(self._topics, topic))
                 yield
         finally:
             self.clients -= 1

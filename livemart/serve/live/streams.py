@@ -18,10 +18,11 @@ from starlette.requests import Request
 from livemart.errors import PublishError
 from livemart.serve.auth.callers import Caller, is_still_allowed
 from livemart.serve.http.forms import EVENTS
+from livemart.serve.http.origin import is_within, networks_of
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.hub import Hub, Topic
-from livemart.serve.shares.shares import owner_of
+from livemart.serve.shares.shares import owner_of, owner_of_address
 from livemart.settings import Settings
 from livemart.store.served import Published
 
@@ -56,12 +57,12 @@ def stream_response(
 async def _opened(
     request: Request, caller: Caller, events: AsyncGenerator[bytes], topic: Topic | None
 ) -> AsyncIterator[bytes]:
-    hub, owner = part_of(request, Hub), owner_of(request, caller)
+    hub, limits = part_of(request, Hub), _most_streams(request, caller)
     yield f"retry: {RETRY_MS}\n\n".encode()
     async with aclosing(events):
         # Others may have come in while this one was let in: it comes back and is refused.
-        if hub.clients_of(owner) < most_streams(request, caller):
-            with hub.count_client(topic, owner):
+        if all(hub.clients_of(owner) < most for owner, most in limits.items()):
+            with hub.count_client(topic, *limits):
                 async for event in events:
                     yield event
 
@@ -114,15 +115,25 @@ def require_room(request: Request, caller: Caller) -> None:
     hub = part_of(request, Hub)
     if hub.clients >= MOST_STREAMS:
         raise ProblemError("TOO_MANY_STREAMS", f"{MOST_STREAMS} are open; try again")
-    if hub.clients_of(owner_of(request, caller)) >= (most := most_streams(request, caller)):
-        by = "this address" if caller.is_local else "this token"
-        raise ProblemError("TOO_MANY_STREAMS", f"{most} are open by {by}; close some, or try again")
+    for owner, most in _most_streams(request, caller).items():
+        if hub.clients_of(owner) >= most:
+            by = "this token" if owner == caller.token_id else "this address"
+            raise ProblemError(
+                "TOO_MANY_STREAMS", f"{most} are open by {by}; close some, or try again"
+            )
 
 
-def most_streams(request: Request, caller: Caller) -> int:
-    """Return how many streams of a caller may be open: one that leaks must not shut out all others.
+def _most_streams(request: Request, caller: Caller) -> dict[str, int]:
+    """Return how many streams may be open, by each name under which this one is counted.
 
-    Who may read everything serves many, but never takes more than half of all.
+    A caller that leaks must not shut out all others: who may read everything serves many, but never
+    takes more than half of all. Behind a proxy, where no connection is counted by address, an
+    address may have as many streams as it may have connections elsewhere.
     """
-    half = MOST_STREAMS // 2
-    return half if caller.is_admin else min(half, part_of(request, Settings).caller_streams)
+    settings, half = part_of(request, Settings), MOST_STREAMS // 2
+    of_caller = half if caller.is_admin else min(half, settings.caller_streams)
+    limits = {owner_of(request, caller): of_caller}
+    address = request.client.host if request.client else ""
+    if not is_within(address, networks_of(settings.trusted_proxies)):
+        limits.setdefault(owner_of_address(request), min(half, settings.address_connections))
+    return limits

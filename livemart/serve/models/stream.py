@@ -31,6 +31,7 @@ from livemart.serve.live.streams import (
 )
 from livemart.serve.models.changes import MOST_RESET, Page, ids_of, read_page
 from livemart.serve.models.pull import ModelName, find_model
+from livemart.serve.shares.shares import Shares
 from livemart.store.positions import Position
 
 _PATH = "/v1/models/{name}/stream"
@@ -69,6 +70,7 @@ async def model_stream(
     if position is None:
         start = Position(published.snapshot_id, None)
         return stream_response(request, caller, _tell_changes(request, caller, name, start, None))
+    part_of(request, Shares).require_rows(request, caller)
     marked = None if position.within else position
     first = await read_page(request, caller, name, position)
     if first is not None and first.is_too_large:

@@ -91,10 +91,8 @@ class Shares:
             ClientDisconnect: no client waits for the answer any more.
         """
         held = self._held(request, caller, kind, at_once)
-        owner = held.owner
-        if kind != _INGEST and (wait_s := self.rows.wait_s(owner)) > 0:
-            detail = f"{self.rows.a_minute:,} rows a minute may be read; wait for Retry-After"
-            raise self._refuse(held, ProblemError("TOO_MANY_ROWS", detail), "rows", wait_s)
+        if kind != _INGEST:
+            self._require_rows(held)
         try:
             await self.turns.take(held.line, held.at_once, request.is_disconnected)
         except QueueFullError:
@@ -105,6 +103,19 @@ class Shares:
             raise ClientDisconnect from None
         held.began_s = monotonic()
         return held
+
+    def require_rows(self, request: Request, caller: Caller) -> None:
+        """Refuse a caller who has to wait for rows.
+
+        Raises:
+            ProblemError: TOO_MANY_ROWS.
+        """
+        self._require_rows(self._held(request, caller, "changes"))
+
+    def _require_rows(self, held: _Held) -> None:
+        if (wait_s := self.rows.wait_s(held.owner)) > 0:
+            detail = f"{self.rows.a_minute:,} rows a minute may be read; wait for Retry-After"
+            raise self._refuse(held, ProblemError("TOO_MANY_ROWS", detail), "rows", wait_s)
 
     async def hold_patiently(
         self, request: Request, caller: Caller, kind: str, at_once: int = 0
@@ -150,7 +161,12 @@ class Shares:
 
 def owner_of(request: Request, caller: Caller) -> str:
     """Return the name under which a caller's share is counted: the token, else the address."""
-    return caller.token_id or f"address {origin_of(request.client.host if request.client else '')}"
+    return caller.token_id or owner_of_address(request)
+
+
+def owner_of_address(request: Request) -> str:
+    """Return the name under which the share of an address is counted."""
+    return f"address {origin_of(request.client.host if request.client else '')}"
 
 
 async def _pull(request: Request, caller: CallerOf) -> None:

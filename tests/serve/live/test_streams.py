@@ -47,20 +47,24 @@ def test_a_client_is_where_the_last_event_says(
     assert last_id(request_of(headers), after) == expected
 
 
-OF_TENANT = 3
-SETTINGS = SimpleNamespace(caller_streams=OF_TENANT)
+OF_TENANT, OF_ADDRESS = 3, 7
+SETTINGS = SimpleNamespace(
+    caller_streams=OF_TENANT,
+    address_connections=OF_ADDRESS,
+    trusted_proxies=("127.0.0.1", "10.0.0.0/24"),
+)
 
 
 class Room:
-    """A hub with so many streams, and of each token."""
+    """A hub with so many streams, of each token and of each address."""
 
-    def __init__(self, clients: int, of_token: int) -> None:
-        self.clients, self._of_token = clients, of_token
+    def __init__(self, clients: int, of_token: int, of_address: int = 0) -> None:
+        self.clients, self._of_token, self._of_address = clients, of_token, of_address
 
     def clients_of(self, owner: str) -> int:
-        return self._of_token
+        return self._of_address if owner.startswith("address ") else self._of_token
 
-    def count_client(self, topic: Topic | None, owner: str) -> AbstractContextManager[None]:
+    def count_client(self, topic: Topic | None, *owners: str) -> AbstractContextManager[None]:
         return nullcontext()
 
 
@@ -96,12 +100,42 @@ def test_no_token_takes_the_room_of_all(
     assert sent(caller) == [b"retry: 3000\n\n", *([] if is_crowded else [b"event"])]
 
 
-def sent(caller: Caller) -> list[bytes]:
+@pytest.mark.parametrize(
+    ("client", "of_address", "has_room"),
+    [
+        ("192.0.2.7", OF_ADDRESS - 1, True),
+        ("192.0.2.7", OF_ADDRESS, False),
+        ("2001:db8::7", OF_ADDRESS, False),
+        # A proxy that does not say whose streams it brings.
+        ("10.0.0.9", OF_ADDRESS, True),
+        ("::ffff:10.0.0.9", OF_ADDRESS, True),
+    ],
+)
+def test_many_tokens_of_one_address_have_the_room_of_an_address(
+    monkeypatch: pytest.MonkeyPatch, client: str, of_address: int, has_room: bool
+) -> None:
+    """Behind a proxy all connections are the proxy's: they are not counted by address."""
+    room: Any = Room(OF_ADDRESS, 0, of_address)
+    monkeypatch.setattr(
+        streams, "part_of", lambda request, kind: {Hub: room, Settings: SETTINGS}[kind]
+    )
+
+    if has_room:
+        require_room(request_of(client=client), TENANT)
+    else:
+        with pytest.raises(ProblemError, match="7 are open by this address"):
+            require_room(request_of(client=client), TENANT)
+    assert sent(TENANT, client) == [b"retry: 3000\n\n", *([b"event"] if has_room else [])]
+
+
+def sent(caller: Caller, client: str = "127.0.0.1") -> list[bytes]:
+    request = request_of(client=client)
+
     async def events() -> AsyncGenerator[bytes]:
         yield b"event"
 
     async def read() -> list[Any]:
-        return [it async for it in stream_response(request_of(), caller, events()).body_iterator]
+        return [it async for it in stream_response(request, caller, events()).body_iterator]
 
     return asyncio.run(read())
 

@@ -19,6 +19,7 @@ from livemart.serve.auth.callers import Caller
 from livemart.serve.auth.seal import Seal
 from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.readings import Readings
 from livemart.serve.models import changes, written_rows
@@ -170,6 +171,27 @@ def test_all_rows_are_sent_in_pieces_unless_they_are_too_many(
     assert {(event_id, row["op"], row["row"]["restaurant_id"]) for event_id, row in rows} == {
         (None, "insert", "r1")
     }
+
+
+def test_rows_of_a_stream_that_begins_again_count_as_rows(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a caller who opens streams from the beginning would read without an end."""
+    monkeypatch.setattr(changes, "MOST_RESET", 3)
+    # One is given back each minute.
+    shares = Shares(make_settings(tmp_path, caller_rows=1), Measurements())
+    desk.request.app.state.parts[Shares] = shares
+    desk.publish(2, 3, 1)
+    shares.require_rows(desk.request, ALL)
+
+    desk.page(OF_R1, Position(0, ""))
+    left = shares.rows.left("address ")
+    # It is read up to the row that is one too many.
+    assert desk.page(ALL, Position(0, "")).is_too_large
+
+    assert -2 <= left < -1.5 and -6 <= shares.rows.left("address ") < -5.5
+    with pytest.raises(ProblemError, match="TOO_MANY_ROWS"):
+        shares.require_rows(desk.request, ALL)
 
 
 def test_a_model_that_is_not_served_any_more_has_no_page(desk: Desk) -> None:
