@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Event
 from types import MappingProxyType
@@ -20,23 +21,30 @@ import pyarrow.dataset as pds
 
 from bench.history import END, History
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
-from livemart.check.checks import TestResult, run_checks
+from livemart.check.checks import run_checks
 from livemart.delta.log import Action
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.inspect.comparison import compare
-from livemart.land.landing import LandedBatch
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.tables import create_tables
 from livemart.plan.project_plans import views_of
 from livemart.plan.sql.flatten import flatten
-from livemart.run.batch import BatchOutcome
-from livemart.run.follower import PlanChange
+from livemart.project.node_results import NodeProgress
+from livemart.run.events import (
+    BatchBegan,
+    BatchEnded,
+    BatchOutcome,
+    BatchRetried,
+    EditRefused,
+    EditTaken,
+    RunEvent,
+    StepBegan,
+)
 from livemart.run.pipeline import Pipeline
 from livemart.run.runtime import Runtime, open_runtime
 from livemart.run.stream import Stream
 from livemart.settings import load_settings
-from livemart.state.snapshots import ModelState
 
 PROJECT = Path(__file__).resolve().parents[1]
 ANSWERS = ("restaurant_order_metrics", "restaurant_top_dishes", "restaurant_sales_trend")
@@ -150,7 +158,7 @@ class Mart:
         """Build all models with dbt; return seconds without the tests, and those of the tests."""
         started = time.perf_counter()
         with self._timed_checks():
-            Pipeline(self.runtime, self, now=lambda: self.now).build()
+            Pipeline(self.runtime, self.handle, now=lambda: self.now).build()
         return time.perf_counter() - started - self._checks_s, self._checks_s
 
     def refresh(self, batches: Sequence[Batch]) -> list[Round]:
@@ -160,7 +168,7 @@ class Mart:
         self._batches = list(batches)
         self._deliver()
         with self._timed_checks():
-            pipeline = Pipeline(self.runtime, self, now=self._look, stop=self._stop)
+            pipeline = Pipeline(self.runtime, self.handle, now=self._look, stop=self._stop)
             Stream(pipeline).run(_EVERY)
         return self.rounds
 
@@ -216,20 +224,20 @@ class Mart:
             for name, (columns, kept) in wanted.items()
         }
 
-    # Single steps are of no interest here: all of it has its figure in the end.
-    def step(self, text: str) -> None: ...
-    def landing_began(self, batch_id: int, files: int) -> None: ...
-    def landed(self, batch: LandedBatch) -> None: ...
-    def model_changed(
-        self, unique_id: str, word: str, state: ModelState | None = None, /
-    ) -> None: ...
-    def check_ended(self, unique_id: str, result: TestResult, /) -> None: ...
-    def publishing(self, snapshot_id: int | None, /) -> None: ...
-
-    def batch_began(self, batch_id: int) -> None:
-        """Note that landing is over."""
-        self._began = time.perf_counter()
-        self._checks_s = 0
+    def handle(self, event: RunEvent) -> None:
+        """Note when landing is over and a batch ends, and say all that spoils the figures."""
+        match event:
+            case BatchBegan():
+                self._began = time.perf_counter()
+                self._checks_s = 0
+            case BatchEnded(outcome):
+                self.batch_ended(outcome)
+            case EditTaken(files):
+                self.say(f"edited while it is measured: {', '.join(files)}")
+            case EditRefused(files, error):
+                self.say(f"edited while it is measured: {', '.join(files)}: {error}")
+            case BatchRetried(error, failures, attempts):
+                self.say(f"batch is run again ({failures} of {attempts} failed): {error}")
 
     def batch_ended(self, outcome: BatchOutcome) -> None:
         """Note the figures of a batch, and deliver the next one."""
@@ -261,18 +269,6 @@ class Mart:
         else:
             self._stop.set()
 
-    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
-        """Say that the project is not the one that the figures are of."""
-        self.say(f"edited while it is measured: {', '.join(files)}")
-
-    def project_refused(self, files: Sequence[str], error: Exception) -> None:
-        """Say why an edit is not taken over."""
-        self.say(f"edited while it is measured: {', '.join(files)}: {error}")
-
-    def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
-        """Say that a batch is run again: its figures are worth nothing."""
-        self.say(f"batch is run again ({failures} of {attempts} failed): {error}")
-
     def _deliver(self) -> None:
         number = len(self.rounds)
         self.now, self._looked_at = self._batches[number].now, None
@@ -297,20 +293,13 @@ class Mart:
             yield
 
 
-@dataclass(frozen=True, slots=True)
-class Narration:
-    """Tells what goes on before the first batch."""
-
-    say: Say
-
-    def step(self, text: str) -> None:
-        """Say what is begun."""
-        self.say(text)
-
-    def node_changed(self, unique_id: str, status: str | None, line: str | None = None, /) -> None:
-        """Say which model dbt has built."""
-        if status is not None and line is None and unique_id.startswith("model."):
-            self.say(f"{unique_id} {status}")
+def _narrate(say: Say, event: RunEvent) -> None:
+    """Say which step begins before the first batch, and which model dbt has built."""
+    match event:
+        case StepBegan(text):
+            say(text)
+        case NodeProgress(unique_id, str(status), None) if unique_id.startswith("model."):
+            say(f"{unique_id} {status}")
 
 
 @contextmanager
@@ -339,7 +328,7 @@ def open_mart(
         },
         environ={},
     )
-    with open_runtime(settings, Narration(say)) as runtime:
+    with open_runtime(settings, partial(_narrate, say)) as runtime:
         yield Mart(runtime, say)
 
 

@@ -35,7 +35,7 @@ from bench.mart import Mart, open_mart
 from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.delta.warehouse import Warehouse
 from livemart.observe.logs import configure_logs
-from livemart.run.batch import BatchOutcome
+from livemart.run.events import BatchOutcome
 from livemart.spark.catalog import stored_tables
 from livemart.state.places import StateFolder
 

@@ -113,6 +113,7 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
     from livemart.observe.logs import configure_logs
     from livemart.observe.progress import open_watcher
     from livemart.observe.run_notes import RunNotes
+    from livemart.run.events import to_all
     from livemart.run.pipeline import Pipeline
     from livemart.run.runtime import open_runtime
     from livemart.run.stream import Stream
@@ -127,7 +128,7 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
     with ExitStack() as stack:
         watcher = stack.enter_context(open_watcher(settings.log_format))
         tour = Tour(
-            watcher,
+            watcher.handle,
             market,
             settings,
             start=start,
@@ -136,19 +137,19 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
         )
         interrupts = Interrupts(settings.stop_timeout, tour.enough.set)
         notes = RunNotes(settings, "demo")
-        hearing = notes.hears(tour)
+        report = to_all(notes.handle, tour.handle)
         if not once:
             # From the first snapshot on, the page shows what the terminal tells.
             click.echo(stack.enter_context(open_server(settings, tour.enough.set)))
         try:
             with (
                 interrupts,
-                open_runtime(settings, hearing, has_guests=not once) as runtime,
+                open_runtime(settings, report, has_guests=not once) as runtime,
                 notes.until_end(interrupts.stop.is_set),
             ):
                 interrupts.install(patient=True)
                 notes.knows(runtime.project)
-                pipeline = Pipeline(runtime, hearing, stop=tour.enough, abandon=interrupts.abandon)
+                pipeline = Pipeline(runtime, report, stop=tour.enough, abandon=interrupts.abandon)
                 tour.is_building = True
                 pipeline.build()
                 tour.go_live()
@@ -173,11 +174,12 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
 def _verify(runtime: Runtime, tour: Tour) -> int:
     """Recompute every model from the landed records; return the exit code of `verify`."""
     from livemart.inspect.verify import exit_code, render_comparison, verify_models
+    from livemart.run.events import StepBegan
 
     snapshot = runtime.log.newest_published()
     assert snapshot is not None
     click.echo("\nverify: every model recomputed from the landed records")
-    tour.step("recomputing the models")
+    tour.handle(StepBegan("recomputing the models"))
     comparisons = []
     for comparison in verify_models(runtime.spark, runtime.warehouse, runtime.project, snapshot):
         comparisons.append(comparison)

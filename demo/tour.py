@@ -5,10 +5,9 @@ Used by the demo in the place of a watcher, so that it sees what the terminal te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Event
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,23 +16,16 @@ from demo.delivery import Delivery
 from demo.market import Market
 from livemart.cli.interrupts import SignalEvent
 from livemart.delta.warehouse import Warehouse
+from livemart.project.node_results import NodeProgress
+from livemart.run.events import BatchEnded, BatchOutcome, ReportEvent, RunEvent
 from livemart.settings import Settings
-
-if TYPE_CHECKING:
-    from livemart.check.checks import TestResult
-    from livemart.land.landing import LandedBatch
-    from livemart.observe.logs import LogWatcher
-    from livemart.observe.progress import TerminalWatcher
-    from livemart.run.batch import BatchOutcome
-    from livemart.run.follower import PlanChange
-    from livemart.state.snapshots import ModelState
 
 _PANE = timedelta(minutes=5)
 _BREATH = timedelta(seconds=5)
 
 
 class Tour:
-    """Tells `inner` everything, and drives the market by what it sees.
+    """Passes the events of a run on to `inner`, and drives the market by them.
 
     Args:
         inner: shows progress.
@@ -46,7 +38,7 @@ class Tour:
 
     def __init__(
         self,
-        inner: TerminalWatcher | LogWatcher,
+        inner: ReportEvent,
         market: Market,
         settings: Settings,
         *,
@@ -67,54 +59,16 @@ class Tour:
         self._delivery: Delivery | None = None
         self._restaurant_id = market.restaurants[0].restaurant_id
 
-    def step(self, text: str) -> None:
-        """Pass on."""
-        self._inner.step(text)
+    def handle(self, event: RunEvent) -> None:
+        """Pass on an event, unless it is of compiling the project; go on when a batch has ended."""
+        if isinstance(event, NodeProgress) and not self.is_building:
+            return
+        self._inner(event)
+        if isinstance(event, BatchEnded):
+            self._batch_ended(event.outcome)
 
-    def node_changed(self, unique_id: str, status: str | None, line: str | None = None, /) -> None:
-        """Pass on what the build does; compiling the project is no news."""
-        if self.is_building:
-            self._inner.node_changed(unique_id, status, line)
-
-    def landing_began(self, batch_id: int, files: int) -> None:
-        """Pass on."""
-        self._inner.landing_began(batch_id, files)
-
-    def landed(self, batch: LandedBatch) -> None:
-        """Pass on."""
-        self._inner.landed(batch)
-
-    def batch_began(self, batch_id: int) -> None:
-        """Pass on."""
-        self._inner.batch_began(batch_id)
-
-    def model_changed(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None:
-        """Pass on."""
-        self._inner.model_changed(unique_id, word, state)
-
-    def check_ended(self, unique_id: str, result: TestResult, /) -> None:
-        """Pass on."""
-        self._inner.check_ended(unique_id, result)
-
-    def publishing(self, snapshot_id: int | None, /) -> None:
-        """Pass on."""
-        self._inner.publishing(snapshot_id)
-
-    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
-        """Pass on."""
-        self._inner.project_edited(files, changes)
-
-    def project_refused(self, files: Sequence[str], error: Exception) -> None:
-        """Pass on."""
-        self._inner.project_refused(files, error)
-
-    def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
-        """Pass on."""
-        self._inner.retrying(error, failures, attempts)
-
-    def batch_ended(self, outcome: BatchOutcome) -> None:
+    def _batch_ended(self, outcome: BatchOutcome) -> None:
         """Show the answers of a new snapshot; have the next records delivered."""
-        self._inner.batch_ended(outcome)
         if outcome.snapshot is not None:
             self._show(outcome)
         if not self._is_live:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -16,21 +16,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from livemart.check.checks import TestResult
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.verify import Comparison, verify_models
 from livemart.land.hand_over import hand_over
-from livemart.land.landing import LandedBatch
 from livemart.project.dbt import Dbt
 from livemart.refresh.context import KeptBetweenBatches
-from livemart.run.batch import BatchOutcome
-from livemart.run.follower import PlanChange
+from livemart.run.events import BatchRetried, EditRefused, EditTaken, RunEvent
 from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.run.runtime import Runtime, load_runtime
 from livemart.run.stream import Stream
 from livemart.settings import load_settings
 from livemart.spark.catalog import register
-from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
+from livemart.state.snapshots import Snapshot, SnapshotLog
 from tests.waits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -58,27 +55,16 @@ class Silent:
         self.edits: list[str] = []
         self.refusals: list[str] = []
 
-    def step(self, text: str) -> None: ...
-    def node_changed(
-        self, unique_id: str, status: str | None, line: str | None = None, /
-    ) -> None: ...
-    def landing_began(self, batch_id: int, files: int) -> None: ...
-    def landed(self, batch: LandedBatch) -> None: ...
-    def batch_began(self, batch_id: int) -> None: ...
-    def model_changed(
-        self, unique_id: str, word: str, state: ModelState | None = None, /
-    ) -> None: ...
-    def check_ended(self, unique_id: str, result: TestResult, /) -> None: ...
-    def batch_ended(self, outcome: BatchOutcome) -> None: ...
-    def publishing(self, snapshot_id: int | None, /) -> None: ...
-    def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
-        self.retries.append(str(error))
-
-    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
-        self.edits += [f"{it.unique_id.split('.')[2]} {it.word} {it.strategy}" for it in changes]
-
-    def project_refused(self, files: Sequence[str], error: Exception) -> None:
-        self.refusals.append(str(error))
+    def handle(self, event: RunEvent) -> None:
+        match event:
+            case BatchRetried(error):
+                self.retries.append(str(error))
+            case EditTaken(_, changes):
+                self.edits += [
+                    f"{it.unique_id.split('.')[2]} {it.word} {it.strategy}" for it in changes
+                ]
+            case EditRefused(_, error):
+                self.refusals.append(str(error))
 
 
 @dataclass
@@ -206,7 +192,7 @@ class ProjectRun:
         leaves_out = bool({"select", "exclude"} & flags.keys())
         return Pipeline(
             self.runtime,
-            self.watcher,
+            self.watcher.handle,
             now=lambda: self.now,
             stop=stop or Event(),
             leaves_out=leaves_out,
@@ -220,7 +206,7 @@ class ProjectRun:
         }
         settings = load_settings({**places, **self.flags, **flags}, environ={})
         (self.root / "warehouse").mkdir(exist_ok=True)
-        return load_runtime(settings, lambda: self.spark, self.watcher)
+        return load_runtime(settings, lambda: self.spark, self.watcher.handle)
 
     def build(self, **options: Any) -> RunOutcome:
         return self.pipeline().build(**options)

@@ -45,8 +45,9 @@ from livemart.intervals import format_interval
 from livemart.settings import Settings
 
 if TYPE_CHECKING:
+    from livemart.run.events import ReportEvent
     from livemart.run.pipeline import Pipeline
-    from livemart.run.runtime import Narrator, Runtime
+    from livemart.run.runtime import Runtime
 
 
 # For `up`, unless `stop_timeout` is set: Docker waits for 10 s before it kills.
@@ -258,13 +259,12 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
         from livemart.plan.undeclared_columns import require_declared
         from livemart.run.runtime import load_plans
 
-        with _narrator(settings) as narrator:
-            project, plans, chosen = load_plans(settings, narrator)
-        report = describe_plans(project, plans.models, chosen)
-        print_answer(output, report, render_plans(report))
-        require_policies(project, plans.models)
-        require_declared(plans)
-        if strict and (names := full_models(report)):
+        with _reporting(settings) as report:
+            project, plans, chosen = load_plans(settings, report)
+        answer = describe_plans(project, plans, chosen)
+        print_answer(output, answer, render_plans(answer))
+        require_policies(project, plans)
+        if strict and (names := full_models(answer)):
             click.echo(f"recomputed in full: {', '.join(names)}", err=True)
             sys.exit(1)
 
@@ -286,8 +286,8 @@ def corrections(output: str, since: datetime | None, **flags: Any) -> None:
         from livemart.run.runtime import load_plans
         from livemart.state.snapshots import SnapshotLog
 
-        with _narrator(settings) as narrator:
-            project, plans, chosen = load_plans(settings, narrator)
+        with _reporting(settings) as report:
+            project, plans, chosen = load_plans(settings, report)
         earliest = since or datetime.now(UTC) - timedelta(days=7)
         snapshots = SnapshotLog(settings.warehouse).since(earliest)
         answer = find_corrections(
@@ -309,9 +309,9 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
     with reported_errors(flags) as settings:
         from livemart.inspect.verify import exit_code, render_comparison, verify_snapshot
 
-        with interruptible(settings.stop_timeout), _narrator(settings) as narrator:
+        with interruptible(settings.stop_timeout), _reporting(settings) as report:
             comparisons = []
-            for comparison in verify_snapshot(settings, narrator):
+            for comparison in verify_snapshot(settings, report):
                 comparisons.append(comparison)
                 if output == "text":
                     click.echo(render_comparison(comparison, lists_ties=strict))
@@ -422,14 +422,14 @@ def doctor(output: str, **flags: Any) -> None:
 
 
 @contextmanager
-def _narrator(settings: Settings) -> Iterator[Narrator]:
-    """Yield what tells on standard error what a command is at, and that it still is."""
+def _reporting(settings: Settings) -> Iterator[ReportEvent]:
+    """Yield a function that shows on standard error where a command is, and that it goes on."""
     from livemart.observe.logs import configure_logs
     from livemart.observe.progress import open_watcher
 
     configure_logs(settings.log_format, debug=settings.debug)
     with open_watcher(settings.log_format) as watcher:
-        yield watcher
+        yield watcher.handle
 
 
 def _stream(flags: dict[str, Any], tether: Tether | None = None) -> None:
@@ -518,11 +518,13 @@ def _run(
         from livemart.observe.logs import configure_logs
         from livemart.observe.progress import open_watcher
         from livemart.observe.run_notes import RunNotes
+        from livemart.run.events import to_all
         from livemart.run.runtime import open_runtime
 
         configure_logs(settings.log_format, debug=settings.debug)
         notes = RunNotes(settings, click.get_current_context().info_name or "run")
         goodbye = Goodbye(settings.stop_timeout, _say)
+
         with (
             notes.until_end(),
             interruptible(
@@ -531,7 +533,7 @@ def _run(
             open_watcher(settings.log_format) as shown,
             open_runtime(
                 settings,
-                watcher := notes.hears(goodbye.hears(shown)),
+                report := to_all(notes.handle, goodbye.handle, shown.handle),
                 has_guests=has_guests,
                 is_short=is_short,
                 builds=builds,
@@ -547,7 +549,7 @@ def _run(
             notes.knows(runtime.project)
             pipeline = Pipeline(
                 runtime,
-                watcher,
+                report,
                 stop=interrupts.stop,
                 abandon=interrupts.abandon,
                 leaves_out=leaves_out,

@@ -1,7 +1,6 @@
 """Tells the user what a run still finishes after it was told to stop.
 
-Used by the commands that write. It hears what the run's watcher hears, so that a wait is never one
-without a word.
+Used by the commands that write, so that no wait is without a word.
 """
 
 from __future__ import annotations
@@ -10,17 +9,17 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
-from typing import Any
 
 from livemart.cli.interrupts import SignalEvent
 from livemart.intervals import format_interval
-from livemart.observe.listening import Told, listening
+from livemart.observe.logs import UNDER_WAY
+from livemart.project.node_results import NodeProgress
+from livemart.run import events
+from livemart.run.events import RunEvent
 
 _EVERY_S = 10.0
 _LOOK_S = 1.0
 _MOST_NAMES = 3
-# A model's word while it is worked on; None is dbt's, when a node begins.
-_UNDER_WAY = frozenset({None, "running", "refreshing", "rebuilding", "started"})
 
 
 class Goodbye:
@@ -44,20 +43,42 @@ class Goodbye:
         self._work = "what is under way"
         self._nodes: dict[str, None] = {}
         self._is_idle = False
-        self._thread: threading.Thread | None = None
         # The snapshot that is copied into the serving store: it is waited for as well.
         self._copied: int | None = None
         # Set by a signal's handler, which may take no lock.
         self._begun = SignalEvent()
         self._is_over = SignalEvent()
+        # Not by the handler: starting a thread takes locks.
+        threading.Thread(target=self._go_on, name="goodbye", daemon=True).start()
 
-    def hears(self, watcher: Told) -> Told:
-        """Return a proxy that records every event and passes it on to the watcher."""
-        if self._thread is None:
-            # Not by the handler: starting a thread takes locks.
-            self._thread = threading.Thread(target=self._go_on, name="goodbye", daemon=True)
-            self._thread.start()
-        return listening(watcher, self._heard)
+    def handle(self, event: RunEvent) -> None:
+        """Remember which work the event begins or ends."""
+        match event:
+            case events.LandingBegan(batch_id):
+                self._work, self._is_idle = f"the landing of micro-batch {batch_id}", False
+                self._nodes.clear()
+            case events.RecordsLanded():
+                self._work = "what is under way"
+            case events.StepBegan(text):
+                self._work = f"what is under way: {text}"
+            case events.SnapshotCopying(snapshot_id):
+                self._copied = snapshot_id
+            case events.BatchBegan(batch_id):
+                self._work, self._is_idle = f"micro-batch {batch_id}", False
+                self._nodes.clear()
+            case events.BatchEnded():
+                self._is_idle = True
+                self._nodes.clear()
+            case NodeProgress(unique_id, status):
+                self._at_node(unique_id, is_under_way=status is None)
+            case events.ModelChanged(unique_id, word):
+                self._at_node(unique_id, is_under_way=word in UNDER_WAY)
+
+    def _at_node(self, unique_id: str, *, is_under_way: bool) -> None:
+        if is_under_way:
+            self._nodes[unique_id] = None
+        else:
+            self._nodes.pop(unique_id, None)
 
     def begin(self) -> None:
         """Say what is finished first; called by the first signal."""
@@ -97,26 +118,3 @@ class Goodbye:
             return ""
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         return f" ({', '.join(names[:_MOST_NAMES])}{more})"
-
-    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
-        match event, arguments:
-            case "landing_began", (batch_id, *_):
-                self._work, self._is_idle = f"the landing of micro-batch {batch_id}", False
-                self._nodes.clear()
-            case "landed", _:
-                self._work = "what is under way"
-            case "step", (text, *_):
-                self._work = f"what is under way: {text}"
-            case "publishing", (snapshot_id, *_):
-                self._copied = snapshot_id
-            case "batch_began", (batch_id, *_):
-                self._work, self._is_idle = f"micro-batch {batch_id}", False
-                self._nodes.clear()
-            case "batch_ended", _:
-                self._is_idle = True
-                self._nodes.clear()
-            case (("node_changed" | "model_changed"), (unique_id, word, *_)):
-                if word in _UNDER_WAY:
-                    self._nodes[unique_id] = None
-                else:
-                    self._nodes.pop(unique_id, None)

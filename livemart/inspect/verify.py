@@ -37,7 +37,8 @@ from livemart.project.graph import Model, Project
 from livemart.project.run_values import run_of
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
-from livemart.run.runtime import Narrator, compiling_session, open_dbt
+from livemart.run.events import ReportEvent, StepBegan
+from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings, selection_empty
 from livemart.spark.arrow_views import rows_of, to_frame
 from livemart.spark.catalog import stored_tables
@@ -87,7 +88,7 @@ def exit_code(comparisons: Sequence[Comparison]) -> int:
     return 0 if all(comparison.is_equal for comparison in comparisons) else 3
 
 
-def verify_snapshot(settings: Settings, narrator: Narrator) -> Iterator[Comparison]:
+def verify_snapshot(settings: Settings, report: ReportEvent) -> Iterator[Comparison]:
     """Yield a comparison per stored model of the selection, in dependency order.
 
     Raises:
@@ -97,15 +98,15 @@ def verify_snapshot(settings: Settings, narrator: Narrator) -> Iterator[Comparis
     from livemart.spark.session import open_session
 
     snapshot = published_snapshot(settings.warehouse)
-    narrator.step("starting Spark")
+    report(StepBegan("starting Spark"))
     spark = open_session(settings)
     try:
-        narrator.step("reading the project")
+        report(StepBegan("reading the project"))
         project, chosen = load_as_of(spark, settings, snapshot)
         listed = {key for key, model in project.models.items() if _is_listed(model)}
         if chosen is not None and chosen.isdisjoint(listed):
             raise selection_empty(settings.selection, "it names nothing that has rows of its own")
-        narrator.step("recomputing the models")
+        report(StepBegan("recomputing the models"))
         yield from verify_models(spark, Warehouse(settings.warehouse), project, snapshot, chosen)
     finally:
         spark.stop()

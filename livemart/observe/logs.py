@@ -7,25 +7,28 @@ measurements at `/metrics`, so that a number is found in both.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, assert_never
 
 import structlog
 
+from livemart.project.node_results import NodeProgress
+from livemart.run import events
+from livemart.run.events import BatchOutcome, RunEvent
 from livemart.state.drift import Drift, DriftedField, DriftKind, by_kind
 
 if TYPE_CHECKING:
     from livemart.check.checks import TestResult
     from livemart.land.landing import LandedBatch
-    from livemart.run.batch import BatchOutcome
-    from livemart.run.follower import PlanChange
-    from livemart.state.snapshots import ModelState, Snapshot
+    from livemart.state.snapshots import Snapshot
 
 # Longer than ten seconds without a line, and people take it for dead; looked at each second.
 _SILENCE_S = 9.0
 _IDLE_S = 3600.0
 _MOST_NODES = 5
+# The words of a model while it is worked on; any other word is how it ended.
+UNDER_WAY = frozenset({"running", "refreshing", "rebuilding", "started"})
 
 LogFormat = Literal["text", "json"]
 
@@ -107,20 +110,58 @@ class LogWatcher:
             seconds=round(now - began_at),
         )
 
-    def step(self, text: str) -> None:
-        """A part of the start-up began."""
-        self._do(text)
-        self._log.info("step_began", step=text)
+    def handle(self, event: RunEvent) -> None:
+        """Log an event."""
+        match event:
+            case events.StepBegan(text):
+                self._do(text)
+                self._log.info("step_began", step=text)
+            case events.LandingBegan(batch_id, files):
+                self._batch_id = batch_id
+                self._do("landing")
+                log = self._log.info if files else self._log.debug
+                log("landing_began", batch_id=batch_id, files=files)
+            case events.RecordsLanded(batch):
+                self._landed(batch)
+            case NodeProgress():
+                self._node_changed(event)
+            case events.BatchBegan(batch_id):
+                self._batch_id = batch_id
+                self._do("refreshing")
+                self._is_told = self._is_building = False
+            case events.ModelChanged():
+                self._model_changed(event)
+            case events.CheckEnded(unique_id, result):
+                self._check_ended(unique_id, result)
+            case events.BatchEnded(outcome):
+                self._batch_ended(outcome)
+            case events.SnapshotCopying(snapshot_id):
+                self._copy = None if snapshot_id is None else (snapshot_id, self._clock())
+            case events.EditTaken(files, changes):
+                self._log.info("project_edited", files=" ".join(files))
+                for it in changes:
+                    self._log.info(
+                        "plan_changed", node=it.unique_id, change=it.word, strategy=it.strategy
+                    )
+            case events.EditRefused(files, error):
+                self._log.error(
+                    "project_refused",
+                    files=" ".join(files),
+                    error=str(error),
+                    hint="mend it: the stream goes on with the project as it was, and looks again",
+                )
+            case events.BatchRetried(error, failures, attempts):
+                self._log.warning(
+                    "batch_retried",
+                    batch_id=self._batch_id,
+                    failures=failures,
+                    attempts=attempts,
+                    error=str(error),
+                )
+            case _:
+                assert_never(event)
 
-    def landing_began(self, batch_id: int, files: int) -> None:
-        """Files are about to be read, if any came."""
-        self._batch_id = batch_id
-        self._do("landing")
-        tell = self._log.info if files else self._log.debug
-        tell("landing_began", batch_id=batch_id, files=files)
-
-    def landed(self, batch: LandedBatch) -> None:
-        """Records are rows now, or dead letters."""
+    def _landed(self, batch: LandedBatch) -> None:
         self._batch_id = batch.batch_id
         self._do("building")
         self._is_building = True
@@ -144,38 +185,31 @@ class LogWatcher:
                 hint="`livemart dead-letters show` shows the records and what is wrong with each",
             )
 
-    def node_changed(self, unique_id: str, status: str | None, line: str | None = None, /) -> None:
-        """Dbt began a node (`status` is None) or ended it, or prints `line`."""
-        if line is not None:
+    def _node_changed(self, node: NodeProgress) -> None:
+        if node.line is not None:
             self._told_at = self._clock()
-            log = self._log.error if status == "error" else self._log.info
-            log("dbt", line=line)
-        elif status is None:
-            self._under_way[unique_id] = None
+            log = self._log.error if node.status == "error" else self._log.info
+            log("dbt", line=node.line)
+        elif node.status is None:
+            self._under_way[node.unique_id] = None
         else:
-            self._under_way.pop(unique_id, None)
-            log = self._log.warning if status in ("warn", "error") else self._log.debug
-            log("node_ended", node=unique_id, status=status)
+            self._under_way.pop(node.unique_id, None)
+            log = self._log.warning if node.status in ("warn", "error") else self._log.debug
+            log("node_ended", node=node.unique_id, status=node.status)
 
-    def batch_began(self, batch_id: int) -> None:
-        """A micro-batch is landed and its models come next."""
-        self._batch_id = batch_id
-        self._do("refreshing")
-        self._is_told = self._is_building = False
-
-    def model_changed(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None:
-        """The refresh of a model began, or ended in `state`; of interest if rows changed."""
+    def _model_changed(self, event: events.ModelChanged) -> None:
+        unique_id, state = event.unique_id, event.state
         if not self._is_told:
             # Not before there is something to do: a stream looks for records all day.
             self._is_told = True
             self._log.info("batch_began", batch_id=self._batch_id)
-        if word == "started":
+        if event.word == "started":
             self._under_way[unique_id] = None
         else:
             self._under_way.pop(unique_id, None)
         log = self._log.bind(batch_id=self._batch_id, model=unique_id)
         if state is None or not (state.rows_changed or state.reason):
-            log.debug("model_changed", word=word)
+            log.debug("model_changed", word=event.word)
             return
         self._told_at = self._clock()
         log.info(
@@ -186,8 +220,7 @@ class LogWatcher:
             took_ms=state.took_ms,
         )
 
-    def check_ended(self, unique_id: str, result: TestResult, /) -> None:
-        """A data test ended; of those that pass, only the ones of a build are of interest."""
+    def _check_ended(self, unique_id: str, result: TestResult) -> None:
         self._told_at = self._clock()
         log = self._log.bind(
             batch_id=self._batch_id, test=unique_id, line=describe_check(unique_id, result)
@@ -205,11 +238,11 @@ class LogWatcher:
                 rows="; ".join(result.rows) or None,
             )
         else:
+            # A test that passes is of interest only in a build.
             tell = log.info if self._is_building else log.debug
             tell("test_passed", took_ms=result.took_ms)
 
-    def batch_ended(self, outcome: BatchOutcome) -> None:
-        """Every model of a micro-batch is done, and its snapshot row is written."""
+    def _batch_ended(self, outcome: BatchOutcome) -> None:
         self._doing, self._under_way = None, {}
         snapshot, log = outcome.snapshot, self._log.bind(batch_id=outcome.batch_id)
         if snapshot is None:
@@ -254,37 +287,6 @@ class LogWatcher:
     def _do(self, text: str) -> None:
         self._doing, self._under_way = text, {}
         self._began_at = self._told_at = self._clock()
-
-    def publishing(self, snapshot_id: int | None, /) -> None:
-        """A snapshot is copied into the serving store; None: that has ended."""
-        self._copy = None if snapshot_id is None else (snapshot_id, self._clock())
-
-    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
-        """The stream goes on with the project as it is written now."""
-        self._log.info("project_edited", files=" ".join(files))
-        for change in changes:
-            self._log.info(
-                "plan_changed", node=change.unique_id, change=change.word, strategy=change.strategy
-            )
-
-    def project_refused(self, files: Sequence[str], error: Exception) -> None:
-        """An edit cannot be taken over; the project as it was runs on."""
-        self._log.error(
-            "project_refused",
-            files=" ".join(files),
-            error=str(error),
-            hint="mend it: the stream goes on with the project as it was, and looks again",
-        )
-
-    def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
-        """A micro-batch failed, or was in another writer's way, and is run again."""
-        self._log.warning(
-            "batch_retried",
-            batch_id=self._batch_id,
-            failures=failures,
-            attempts=attempts,
-            error=str(error),
-        )
 
 
 class UntoldDrift:

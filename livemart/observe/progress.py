@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, assert_never
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -24,25 +24,24 @@ from rich.text import Text
 
 from livemart.errors import first_lines
 from livemart.observe.logs import (
+    UNDER_WAY,
     LogFormat,
     LogWatcher,
     UntoldDrift,
     describe_failing,
     short_name,
 )
+from livemart.project.node_results import NodeProgress
+from livemart.run import events
+from livemart.run.events import BatchOutcome, RunEvent
 from livemart.state.drift import describe_drift
 from livemart.state.snapshots import LEFT_OUT
 
 if TYPE_CHECKING:
-    from livemart.check.checks import TestResult
     from livemart.land.landing import LandedBatch
-    from livemart.run.batch import BatchOutcome
-    from livemart.run.follower import PlanChange
-    from livemart.state.snapshots import ModelState, Snapshot
+    from livemart.state.snapshots import Snapshot
 
 _NAMED = 5
-# The words of a model's line while it is worked on; any other word is how it ended.
-_UNDER_WAY = frozenset({"running", "refreshing", "rebuilding", "started"})
 _STYLES = {
     "failed": "red",
     "error": "red",
@@ -150,50 +149,65 @@ class TerminalWatcher:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def step(self, text: str) -> None:
-        """Name what is going on before any model is."""
-        self._title = text
+    def handle(self, event: RunEvent) -> None:
+        """Show an event."""
+        match event:
+            case events.StepBegan(text):
+                self._title = text
+            case events.LandingBegan(batch_id, files):
+                self._lines = {}
+                read = f"{files:,} file{'s'[: files != 1]}" if files else "records"
+                self._title = f"landing {read} of micro-batch {batch_id}"
+            case events.RecordsLanded(batch):
+                self._title = "building"
+                if batch.refusals:
+                    self._say(f"  {describe_refusals(batch)}", "yellow")
+            case NodeProgress():
+                self._node_changed(event)
+            case events.BatchBegan(batch_id):
+                self._lines = {}
+                self._title = f"micro-batch {batch_id}"
+            case events.ModelChanged(unique_id, word):
+                self._model_changed(unique_id, word)
+            case events.CheckEnded():
+                self._tests_ended += 1
+                self._title = f"running the data tests: {self._tests_ended} ended"
+            case events.BatchEnded(outcome):
+                self._batch_ended(outcome)
+            case events.SnapshotCopying(snapshot_id):
+                self._copied = snapshot_id
+            case events.EditTaken(files, changes):
+                self._say(f"project edited: {', '.join(files)}", "bold")
+                for change in changes:
+                    strategy = f", {change.strategy}" if change.strategy else ""
+                    self._say(f"  {short_name(change.unique_id)} {change.word}{strategy}")
+            case events.EditRefused(files, error):
+                self._say(f"edit refused, the project as it was runs on: {', '.join(files)}", "red")
+                self._say(f"  {error}".replace("\n", "\n  "), "red")
+            case events.BatchRetried(error, failures, attempts):
+                failed = f" ({failures} of {attempts} attempts failed)" if failures else ""
+                self._say(f"  run again{failed}: {first_lines(error)}", "yellow")
+            case _:
+                assert_never(event)
 
-    def node_changed(self, unique_id: str, status: str | None, line: str | None = None, /) -> None:
-        """Show that dbt began a node (`status` is None) or ended it; tests only while they run."""
-        if line is not None:
+    def _node_changed(self, node: NodeProgress) -> None:
+        if node.line is not None:
             return
-        self.model_changed(unique_id, "running" if status is None else status)
-        if status is not None and "test" in unique_id.partition(".")[0]:
-            self._lines.pop(short_name(unique_id), None)
+        self._model_changed(node.unique_id, "running" if node.status is None else node.status)
+        # Tests are shown only while they run.
+        if node.status is not None and "test" in node.unique_id.partition(".")[0]:
+            self._lines.pop(short_name(node.unique_id), None)
 
-    def landing_began(self, batch_id: int, files: int) -> None:
-        """Show that files, or records of logs, are read."""
-        self._lines = {}
-        read = f"{files:,} file{'s'[: files != 1]}" if files else "records"
-        self._title = f"landing {read} of micro-batch {batch_id}"
-
-    def landed(self, batch: LandedBatch) -> None:
-        """Say how many records became dead letters, and why."""
-        self._title = "building"
-        if batch.refusals:
-            self._say(f"  {describe_refusals(batch)}", "yellow")
-
-    def batch_began(self, batch_id: int) -> None:
-        """Begin a new table."""
-        self._lines = {}
-        self._title = f"micro-batch {batch_id}"
-
-    def model_changed(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None:
+    def _model_changed(self, unique_id: str, word: str) -> None:
         """Show the word beside the model, with the time since its refresh began."""
         name, now = short_name(unique_id), self._clock()
         line = self._lines.get(name)
-        if line is None or word in _UNDER_WAY:
+        if line is None or word in UNDER_WAY:
             line = self._lines[name] = _Line(word, now)
         line.word = word
-        line.ended_at = None if word in _UNDER_WAY else now
+        line.ended_at = None if word in UNDER_WAY else now
 
-    def check_ended(self, unique_id: str, result: TestResult, /) -> None:
-        """Count the data tests that have ended."""
-        self._tests_ended += 1
-        self._title = f"running the data tests: {self._tests_ended} ended"
-
-    def batch_ended(self, outcome: BatchOutcome) -> None:
+    def _batch_ended(self, outcome: BatchOutcome) -> None:
         """Replace the table by one line about the snapshot, and one for each test that failed."""
         self._lines, self._tests_ended = {}, 0
         self._title = "waiting for records"
@@ -227,29 +241,6 @@ class TerminalWatcher:
                 self._say(f"  {unique_id}: {result.status}{rows}", style)
                 for line in describe_failing(result):
                     self._say(f"    {line}")
-
-    def publishing(self, snapshot_id: int | None, /) -> None:
-        """Show that a snapshot is copied into the serving store; None: that has ended."""
-        self._copied = snapshot_id
-
-    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
-        """Say that the stream goes on with the edited project, and what becomes of its models."""
-        self._say(f"project edited: {', '.join(files)}", "bold")
-        for change in changes:
-            strategy = f", {change.strategy}" if change.strategy else ""
-            name = short_name(change.unique_id)
-            self._say(f"  {name} {change.word}{strategy}")
-
-    def project_refused(self, files: Sequence[str], error: Exception) -> None:
-        """Say that an edit cannot be taken over, and why."""
-        self._say(f"edit refused, the project as it was runs on: {', '.join(files)}", "red")
-        self._say(f"  {error}".replace("\n", "\n  "), "red")
-
-    def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
-        """Say that a micro-batch failed, or was in another writer's way, and is run again."""
-        failed = f" ({failures} of {attempts} attempts failed)" if failures else ""
-        text = f"  run again{failed}: {first_lines(error)}"
-        self._say(text, "yellow")
 
     def _say(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style))

@@ -1,8 +1,8 @@
 """Notes how a run goes, for those who ask while it goes on and after it has ended.
 
-Used by the commands that write. It hears what the run's watcher hears. The note in the warehouse is
-the one that counts; a serving store elsewhere gets a copy, for a server that cannot see the
-warehouse. Neither a full disk nor a store that is away ever stops a run.
+Used by the commands that write. The note in the warehouse is the one that counts; a serving store
+elsewhere gets a copy, for a server that cannot see the warehouse. Neither a full disk nor a store
+that is away ever stops a run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.conflicts import is_another_writers
 from livemart.errors import LivemartError, causes, first_lines, full_disk
-from livemart.observe.listening import Told, listening
+from livemart.project.node_results import NodeProgress
+from livemart.run import events
+from livemart.run.events import BatchOutcome, RunEvent
 from livemart.settings import Settings
 from livemart.state.last_run import (
     BuildProgress,
@@ -36,7 +38,6 @@ from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
     from livemart.project.graph import Project
-    from livemart.run.batch import BatchOutcome
     from livemart.state.snapshots import Snapshot
 
 _MOST_SIGNS = 500
@@ -45,7 +46,7 @@ _LAST_COPY_S = 10.0
 
 
 class RunNotes:
-    """Notes the course of one run.
+    """Notes the course of one run, from its first event on, when it holds the warehouse.
 
     Args:
         settings: name the warehouse, and the store if it is elsewhere.
@@ -73,13 +74,6 @@ class RunNotes:
         self._is_building = False
         url = settings.store_url if settings.store else None
         self._copy = None if url is None else _StoreCopy(url)
-
-    def hears(self, watcher: Told) -> Told:
-        """Return a proxy that records every event and passes it on to the watcher.
-
-        The first word of a run comes once it holds the warehouse.
-        """
-        return listening(watcher, self._heard)
 
     def knows(self, project: Project) -> None:
         """Hear which models a build makes; from now on nodes are not compiled, but built."""
@@ -111,21 +105,21 @@ class RunNotes:
             raise
         self._end("stopped" if is_stopped() else "ok")
 
-    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def handle(self, event: RunEvent) -> None:
+        """Note an event."""
         with self._lock:
             if self._run is None:
                 self._begin()
-            match event, arguments:
-                case (("landing_began" | "landed"), _):
+            match event:
+                case events.LandingBegan() | events.RecordsLanded():
                     self._is_in_batch = True
-                case "batch_began", _:
+                case events.BatchBegan():
                     self._is_building = False
-                case "node_changed", (unique_id, str(), None) | (unique_id, str()):
+                case NodeProgress(unique_id, str(), None):
                     self._built(unique_id)
-                case "retrying", (error, *_):
-                    if not is_another_writers(error):
-                        self._fail(error)
-                case "batch_ended", (outcome, *_):
+                case events.BatchRetried(error) if not is_another_writers(error):
+                    self._fail(error)
+                case events.BatchEnded(outcome):
                     self._batch_ended(outcome)
 
     def _begin(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 from livemart.check.checks import TestResult, run_checks
 from livemart.check.versions import CheckedVersions
@@ -18,7 +17,6 @@ from livemart.delta.tags import Tags
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
 from livemart.project.hooks.run_end import TestEnd
-from livemart.project.node_results import NodeResult
 from livemart.project.run_values import run_of
 from livemart.refresh.context import BatchContext, SqlChanged
 from livemart.refresh.frontier import (
@@ -33,10 +31,18 @@ from livemart.refresh.frontier import (
     refuse_writes_since,
 )
 from livemart.refresh.inputs import PinnedInputs, pin_inputs
-from livemart.refresh.models import EndedModel, carried, refresh_models
+from livemart.refresh.models import carried, refresh_models
 from livemart.run.batch_questions import BatchQuestions
 from livemart.run.dbt_builds import build_alone, build_models, build_seeds, end_build
 from livemart.run.draft import draft_batch, snapshot_of, table_versions
+from livemart.run.events import (
+    BatchOutcome,
+    BatchRecord,
+    CheckEnded,
+    ModelChanged,
+    ReportEvent,
+    StepBegan,
+)
 from livemart.run.runtime import Runtime
 from livemart.run.stages import (
     AppendSnapshot,
@@ -52,64 +58,8 @@ from livemart.run.stages import (
 )
 from livemart.settings import selection_empty
 from livemart.spark.catalog import register
-from livemart.state.drift import Drift
 from livemart.state.run_starts import run_start
 from livemart.state.snapshots import Kind, ModelState, Snapshot
-
-
-class BatchWatcher(Protocol):
-    """Takes the events of a micro-batch."""
-
-    def step(self, text: str) -> None: ...
-    def model_changed(
-        self, unique_id: str, word: str, state: ModelState | None = None, /
-    ) -> None: ...
-    def check_ended(self, unique_id: str, result: TestResult, /) -> None: ...
-
-
-@dataclass(slots=True)
-class BatchRecord:
-    """Records the work of a micro-batch up to now, even if it fails; all by unique id."""
-
-    began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    ended: dict[str, EndedModel] = field(default_factory=dict)
-    """See `refresh_models`."""
-    states: dict[str, ModelState] = field(default_factory=dict)
-    """The models that a refresh has finished."""
-    under_way: dict[str, None] = field(default_factory=dict)
-    """The models that a refresh has begun, or that have failed."""
-    ended_at: dict[str, datetime] = field(default_factory=dict)
-    """When models and tests ended."""
-    built: dict[str, NodeResult] = field(default_factory=dict)
-    """dbt's results of a build."""
-
-    def model_changed(self, unique_id: str, word: str, state: ModelState | None) -> None:
-        """Note that the refresh of a model began, or ended in `state`; from several threads."""
-        if word == "started":
-            self.under_way[unique_id] = None
-        elif state is not None:
-            self.states[unique_id], self.ended_at[unique_id] = state, datetime.now(UTC)
-            self.under_way.pop(unique_id, None)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchOutcome:
-    """The result of a micro-batch."""
-
-    batch_id: int
-    snapshot: Snapshot | None
-    """None if there was nothing to do."""
-    checks: Mapping[str, TestResult] = field(default_factory=dict)
-    """Without a snapshot: those of a held snapshot that stays held."""
-    rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
-    record: BatchRecord = field(default_factory=BatchRecord)
-    drift_before: Mapping[str, Drift] = field(default_factory=dict)
-    """The drift that the snapshot before this one has reported already."""
-
-    @property
-    def is_held(self) -> bool:
-        """True if readers do not see this snapshot."""
-        return self.snapshot is not None and self.snapshot.status == "held"
 
 
 @dataclass(slots=True)
@@ -119,7 +69,7 @@ class BatchRunner:
     runtime: Runtime
     epoch: str
     now: Callable[[], datetime]
-    watcher: BatchWatcher
+    report: ReportEvent
     selected: frozenset[str] = frozenset()
     """Models to rebuild in the first batch whatever their state."""
     left_out: frozenset[str] = frozenset()
@@ -257,7 +207,7 @@ class BatchRunner:
         aside = {key: start.aside for key, start in starts if isinstance(start, Untouched)}
         left_out = runtime.project.with_views(aside.keys())
         models = build_models(runtime, batch.frontier, self.record.built, left_out=left_out)
-        self.watcher.step("running the data tests")
+        self.report(StepBegan("running the data tests"))
         return replace(batch, snapshot=snapshot_of(batch, runtime, models, aside))
 
     def _refresh_models(self, batch: Batch, questions: BatchQuestions) -> Batch:
@@ -323,7 +273,7 @@ class BatchRunner:
         def report(unique_id: str, result: TestResult) -> None:
             self.record.ended_at[unique_id] = datetime.now(UTC)
             if is_reported:
-                self.watcher.check_ended(unique_id, result)
+                self.report(CheckEnded(unique_id, result))
 
         checks = run_checks(
             runtime.spark,
@@ -401,7 +351,7 @@ class BatchRunner:
 
     def _report(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None:
         self.record.model_changed(unique_id, word, state)
-        self.watcher.model_changed(unique_id, word, state)
+        self.report(ModelChanged(unique_id, word, state))
 
     def _context(self, landed: LandedBatch) -> BatchContext:
         runtime = self.runtime

@@ -7,34 +7,16 @@ Used by the stream, between micro-batches. An edit that cannot be read is report
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Event
 from time import monotonic
-from typing import Protocol
 
+from livemart.run.events import EditRefused, EditTaken, PlanChange, ReportEvent, StepBegan
 from livemart.run.runtime import Runtime, reread
 from livemart.spark.catalog import register
 from livemart.state.refusals import ProjectRefusal, clear_refusal, note_refusal
 
 _LOOK_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class PlanChange:
-    """A model or test that an edit makes `new`, `changed` or `gone`; a model has its strategy."""
-
-    unique_id: str
-    word: str
-    strategy: str | None = None
-
-
-class EditWatcher(Protocol):
-    """Takes reports of edits."""
-
-    def step(self, text: str) -> None: ...
-    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None: ...
-    def project_refused(self, files: Sequence[str], error: Exception) -> None: ...
 
 
 class Follower:
@@ -43,9 +25,9 @@ class Follower:
     `refusal` says why an edit of the project does not run; None if the project runs as written.
     """
 
-    def __init__(self, runtime: Runtime, watcher: EditWatcher) -> None:
+    def __init__(self, runtime: Runtime, report: ReportEvent) -> None:
         self._runtime = runtime
-        self._watcher = watcher
+        self._report = report
         # The files of the project that was read last: it runs, or was refused.
         self._read_at = self._last_look = runtime.read_at
         self._looks_at = 0.0
@@ -87,7 +69,7 @@ class Follower:
         runtime = self._runtime
         files = runtime.files.changed(self._read_at, self._last_look)
         self._read_at = self._last_look
-        self._watcher.step("reading the edited project")
+        self._report(StepBegan("reading the edited project"))
         try:
             edited = reread(runtime)
         except Exception as error:
@@ -100,7 +82,7 @@ class Follower:
         changes = plan_changes(runtime, edited)
         if edited.project == runtime.project:
             return None
-        self._watcher.project_edited(files, changes)
+        self._report(EditTaken(files, changes))
         register(edited.spark, edited.settings.warehouse, edited.project)
         self._runtime, self._edited_files = edited, files
         return edited
@@ -111,7 +93,7 @@ class Follower:
         note_refusal(
             self._runtime.settings.warehouse, ProjectRefusal(at, tuple(files), self.refusal)
         )
-        self._watcher.project_refused(files, error)
+        self._report(EditRefused(files, error))
 
 
 def plan_changes(before: Runtime, after: Runtime) -> list[PlanChange]:

@@ -22,8 +22,7 @@ from livemart.errors import ConfigError, LivemartError, StateError
 from livemart.project.record_logs.options import plain_option
 from livemart.project.sources import FILES_KIND
 from livemart.run.artifacts.source_freshness import renew_freshness
-from livemart.run.edits import Look
-from livemart.run.input_files import WaitingFiles, project_files, waiting_files
+from livemart.run.input_files import Look, WaitingFiles, project_files, waiting_files
 from livemart.run.project_cache.inputs import environment_names, project_digest
 from livemart.run.target_folder import target_folder
 from livemart.state.checkpoint import Recorded, open_checkpoint

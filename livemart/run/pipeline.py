@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from livemart.delta.tags import Tags
 from livemart.failpoints import failpoint
@@ -21,11 +21,12 @@ from livemart.land.tables import require_fitting
 from livemart.land.uncounted import UncountedBatches
 from livemart.publish.publications import Publications
 from livemart.refresh.frontier import check_landed
+from livemart.run import events
 from livemart.run.artifacts.run_results import write_artifacts, write_failure
 from livemart.run.artifacts.source_freshness import renew_freshness
-from livemart.run.batch import BatchOutcome, BatchRunner, BatchWatcher
+from livemart.run.batch import BatchRunner
 from livemart.run.corrected_files import correct_files
-from livemart.run.follower import EditWatcher
+from livemart.run.events import BatchOutcome, ReportEvent
 from livemart.run.idle import note_pass
 from livemart.run.input_files import waiting_files
 from livemart.run.replays import ProjectEdited, Replays, Stopped
@@ -40,17 +41,6 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.2
 _KEPT_OUTCOMES = 100
-
-
-class Watcher(BatchWatcher, EditWatcher, Protocol):
-    """Takes the events of a run."""
-
-    def landing_began(self, batch_id: int, files: int) -> None: ...
-    def landed(self, batch: LandedBatch) -> None: ...
-    def batch_began(self, batch_id: int) -> None: ...
-    def batch_ended(self, outcome: BatchOutcome) -> None: ...
-    def publishing(self, snapshot_id: int | None, /) -> None: ...
-    def retrying(self, error: BaseException, failures: int, attempts: int) -> None: ...
 
 
 class Interruption:
@@ -96,7 +86,7 @@ class Pipeline:
 
     Args:
         runtime: the warm process; the lock is held.
-        watcher: takes the events of the run.
+        report: takes the events of the run.
         now: the wall clock, UTC.
         stop: set from a signal handler; a micro-batch under way is finished, none is begun.
         abandon: set by a second signal; the micro-batch under way is given up as well.
@@ -104,7 +94,7 @@ class Pipeline:
     """
 
     runtime: Runtime
-    watcher: Watcher
+    report: ReportEvent
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     stop: Event = field(default_factory=Event)
     abandon: Event = field(default_factory=Event)
@@ -119,7 +109,7 @@ class Pipeline:
             runtime.log,
             runtime.settings,
             self.abandon,
-            self.watcher.publishing,
+            lambda snapshot_id: self.report(events.SnapshotCopying(snapshot_id)),
         )
 
     def adopting(self, runtime: Runtime) -> Pipeline:
@@ -205,8 +195,12 @@ class Pipeline:
             self._run(runner, every, done, replays, interruption)
 
     def _replays(self, *, waits_for_sources: bool = False) -> Replays:
-        attempts, notify = self.runtime.settings.attempts, self.watcher.retrying
-        return Replays(attempts, self.stop, notify, waits_for_sources=waits_for_sources)
+        return Replays(
+            self.runtime.settings.attempts,
+            self.stop,
+            lambda *retry: self.report(events.BatchRetried(*retry)),
+            waits_for_sources=waits_for_sources,
+        )
 
     def _open_epoch(self, new_epoch: bool) -> Epoch:
         runtime = self.runtime
@@ -255,7 +249,7 @@ class Pipeline:
             runtime,
             epoch.id,
             self.now,
-            self.watcher,
+            self.report,
             selected=selected,
             left_out=runtime.left_out if self.leaves_out else frozenset(),
             runs_again=runs_again,
@@ -269,11 +263,11 @@ class Pipeline:
 
         def collect(batch: LandedBatch) -> None:
             self._refuse_if_stopped()
-            self.watcher.landed(batch)
+            self.report(events.RecordsLanded(batch))
             uncounted.keep(batch)
             batches.append(batch)
 
-        self.watcher.step("looking for records")
+        self._report_step("looking for records")
         replays.run(lambda: self._await(collect, "available_now", Interruption()))
         self._refuse_if_stopped()
         return uncounted.merge(batches, self.runtime.log.newest())
@@ -294,8 +288,8 @@ class Pipeline:
         def run(batch: LandedBatch) -> None:
             self._refuse_if_stopped()
             interruption.refuse_outdated()
-            self.watcher.landed(batch)
-            self.watcher.batch_began(batch.batch_id)
+            self.report(events.RecordsLanded(batch))
+            self.report(events.BatchBegan(batch.batch_id))
             outcome = runner.refresh(uncounted.merge([batch], self.runtime.log.newest()))
             if outcome.snapshot is not None:
                 uncounted.forget(batch.batch_id)
@@ -307,7 +301,7 @@ class Pipeline:
             interruption.succeeded()
             self._end_batch(outcome)
 
-        self.watcher.step("looking for records")
+        self._report_step("looking for records")
         with self._writing_failures(runner, "refresh"):
             replays.run(lambda: self._await(run, trigger, interruption))
 
@@ -341,8 +335,15 @@ class Pipeline:
         else:
             write_artifacts(self.runtime, outcome.snapshot, outcome.checks, outcome.record)
             correct_files(self.runtime.warehouse, self._written_by_spark(outcome.snapshot))
-            keep_up(self.runtime.settings.warehouse, self.now(), self.watcher.step)
-        self.watcher.batch_ended(outcome)
+            keep_up(
+                self.runtime.settings.warehouse,
+                self.now(),
+                lambda text: self.report(events.StepBegan(text)),
+            )
+        self.report(events.BatchEnded(outcome))
+
+    def _report_step(self, text: str) -> None:
+        self.report(events.StepBegan(text))
 
     def _await(
         self,
@@ -383,7 +384,7 @@ class Pipeline:
             self.runtime.checkpoint,
             body,
             trigger=trigger,
-            began=self.watcher.landing_began,
+            began=lambda batch_id, files: self.report(events.LandingBegan(batch_id, files)),
             retyped=self._remake_views,
         )
         try:

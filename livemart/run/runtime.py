@@ -14,13 +14,13 @@ from dataclasses import InitVar, dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigErrors, RefreshError
 from livemart.refresh.context import KeptBetweenBatches
-from livemart.run.edits import Look, ProjectFiles
-from livemart.run.input_files import project_files, waiting_files
+from livemart.run.events import ReportEvent, StepBegan
+from livemart.run.input_files import Look, ProjectFiles, project_files, waiting_files
 from livemart.run.target_folder import target_folder
 from livemart.settings import Settings, selection_empty
 from livemart.state.last_pass import forget_pass, last_pass_at
@@ -133,17 +133,8 @@ class Runtime:
         return {unique_id: plan.fingerprint for unique_id, plan in self.plans.models.items()}
 
 
-class Narrator(Protocol):
-    """Takes the steps of a start, and the nodes as they begin and end."""
-
-    def step(self, text: str) -> None: ...
-    def node_changed(
-        self, unique_id: str, status: str | None, line: str | None = None, /
-    ) -> None: ...
-
-
 def load_runtime(
-    settings: Settings, start: SessionFactory, narrator: Narrator, *, builds: bool = False
+    settings: Settings, start: SessionFactory, report: ReportEvent, *, builds: bool = False
 ) -> Runtime:
     """Read the project, and only then ask for the session, unless a model asks for it.
 
@@ -163,9 +154,9 @@ def load_runtime(
     dbt = open_dbt(
         settings,
         compiling_session(start, settings.warehouse),
-        lambda node: narrator.node_changed(node.unique_id, node.status, node.line),
+        report,
     )
-    narrator.step("reading the project")
+    report(StepBegan("reading the project"))
     files = project_files(settings)
     read_at = files.look()
     log, warehouse = SnapshotLog(settings.warehouse), Warehouse(settings.warehouse)
@@ -263,7 +254,7 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
 @contextmanager
 def open_runtime(
     settings: Settings,
-    narrator: Narrator,
+    report: ReportEvent,
     *,
     has_guests: bool = False,
     is_short: bool = False,
@@ -276,7 +267,7 @@ def open_runtime(
 
     Args:
         settings: of this run.
-        narrator: takes the steps of the start.
+        report: takes the events of the start.
         has_guests: let a dbt in another terminal join over Spark Connect.
         is_short: the process ends within a minute or so, if little waits for it.
         builds: dbt is to build the project.
@@ -299,7 +290,7 @@ def open_runtime(
         check_project(settings)
     with hold_warehouse(settings.warehouse) as lock, ThreadPoolExecutor(1, "spark") as thread:
         forget_pass(settings.warehouse)
-        narrator.step("starting Spark")
+        report(StepBegan("starting Spark"))
         guests = connect_settings(settings.warehouse) if has_guests else None
         # Here, where a signal breaks a download off; and dbt changes the folder meanwhile.
         require_java()
@@ -313,7 +304,7 @@ def open_runtime(
         )
         try:
             meanwhile()
-            runtime = load_runtime(settings, starting.result, narrator, builds=builds)
+            runtime = load_runtime(settings, starting.result, report, builds=builds)
             if has_guests:
                 # Only now: a guest must find every table registered.
                 lock.announce_connect(connect_port(runtime.spark))
@@ -403,8 +394,8 @@ def compiling_session(
 
 
 def load_plans(
-    settings: Settings, narrator: Narrator
-) -> tuple[Project, ProjectPlans, frozenset[str] | None]:
+    settings: Settings, report: ReportEvent
+) -> tuple[Project, Mapping[str, Plan], frozenset[str] | None]:
     """Return the project, its plans, and the unique ids that the settings select (None: all).
 
     Spark is started only for a project that asks it something while it is compiled, or holds SQL
@@ -422,14 +413,14 @@ def load_plans(
 
         @cache
         def start() -> SparkSession:
-            narrator.step("starting Spark, for a model that only Spark can compile or read")
+            report(StepBegan("starting Spark, for a model that only Spark can compile or read"))
             spark = open_session(settings, is_short=True)
             stack.callback(spark.stop)
             return spark
 
         session = compiling_session(start, settings.warehouse)
         dbt = open_dbt(settings, session)
-        narrator.step("reading the project")
+        report(StepBegan("reading the project"))
         project = dbt.load()
         refuse_syntax_errors(project, session)
         selection = settings.selection

@@ -28,7 +28,7 @@ class Stream(Interruption):
         # The pipeline from before an edit on which no micro-batch has run yet.
         self._before: Pipeline | None = None
         self._edited: Runtime | None = None
-        self._follower = Follower(pipeline.runtime, pipeline.watcher)
+        self._follower = Follower(pipeline.runtime, pipeline.report)
 
     def run(self, every: timedelta) -> RunOutcome:
         """Refresh until `stop` is set; a late micro-batch is never queued.

@@ -70,14 +70,14 @@ def refresh_steps(spark: SparkSession, root: Path, steps: range, failpoint: str 
         copy_project(PROJECT, root / "project")
     (root / "landing").mkdir(exist_ok=True)
     (root / "warehouse").mkdir(exist_ok=True)
-    watcher = Silent()
-    runtime = load_runtime(load_settings(flags, environ={}), lambda: spark, watcher)
+    report = Silent().handle
+    runtime = load_runtime(load_settings(flags, environ={}), lambda: spark, report)
     for step in steps:
         if step:
-            Pipeline(runtime, watcher, now=partial(now, step - 1)).refresh()
+            Pipeline(runtime, report, now=partial(now, step - 1)).refresh()
         deliver(root / "landing", step)
         arm(failpoint)
-        Pipeline(runtime, watcher, now=partial(now, step)).refresh()
+        Pipeline(runtime, report, now=partial(now, step)).refresh()
         arm("")
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from livemart.run.batch import BatchOutcome
+from livemart.run.events import BatchBegan, BatchEnded, RunEvent
 from livemart.run.stream import Stream
 from tests.integration.run.shop import ORDERS, SOURCES, order, shop_project
 from tests.project_run import NOON, ProjectRun, Silent, reasons, strategies
@@ -70,17 +70,17 @@ class Soak(Silent):
         self._batches, self._kafka, self._topic, self._pids = batches, kafka, topic, pids
         self._began = monotonic()
 
-    def batch_began(self, batch_id: int) -> None:
-        self._began = monotonic()
-
-    def batch_ended(self, outcome: BatchOutcome) -> None:
-        if outcome.snapshot is None:
-            return
-        self.samples.append(self._sample(monotonic() - self._began))
-        if len(self.samples) == self._batches:
-            self.stop.set()
-        else:
-            self.send()
+    def handle(self, event: RunEvent) -> None:
+        super().handle(event)
+        match event:
+            case BatchBegan():
+                self._began = monotonic()
+            case BatchEnded(outcome) if outcome.snapshot is not None:
+                self.samples.append(self._sample(monotonic() - self._began))
+                if len(self.samples) == self._batches:
+                    self.stop.set()
+                else:
+                    self.send()
 
     def send(self) -> None:
         """Send one order, of one shop of five."""

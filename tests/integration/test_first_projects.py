@@ -39,7 +39,7 @@ class _Project:
 
     def run(self, command: str) -> RunOutcome | None:
         """Do what a line `livemart ...` of the document does."""
-        pipeline = Pipeline(self.runtime, Silent())
+        pipeline = Pipeline(self.runtime, Silent().handle)
         match command:
             case "build":
                 return pipeline.build()
@@ -74,7 +74,7 @@ class _Project:
 def _open(folder: Path, spark: SparkSession) -> _Project:
     settings = load_settings({}, environ={}, directory=folder)
     settings.warehouse.mkdir()
-    return _Project(folder, load_runtime(settings, lambda: spark, Silent()))
+    return _Project(folder, load_runtime(settings, lambda: spark, Silent().handle))
 
 
 @pytest.mark.extended

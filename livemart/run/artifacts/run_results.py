@@ -23,7 +23,7 @@ from livemart.run.artifacts.artifact_files import (
     write_artifact,
 )
 from livemart.run.artifacts.source_freshness import write_freshness
-from livemart.run.batch import BatchRecord
+from livemart.run.events import BatchRecord
 from livemart.run.runtime import Runtime
 from livemart.spark.model_errors import ModelFailedError
 from livemart.state.snapshots import ModelState, Snapshot

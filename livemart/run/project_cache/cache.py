@@ -19,7 +19,7 @@ import structlog
 from livemart.plan.planner import PlannedQueries
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Project
-from livemart.run.edits import Look
+from livemart.run.input_files import Look
 from livemart.run.project_cache.inputs import ALL_VARIABLES, environment_names, project_digest
 from livemart.settings import Settings
 from livemart.state.atomic_files import replace_file

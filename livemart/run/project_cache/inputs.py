@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from livemart.run.edits import Look
+from livemart.run.input_files import Look
 from livemart.settings import Settings
 
 # Every variable of the environment, for a project that computes names of variables.

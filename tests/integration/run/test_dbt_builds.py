@@ -13,11 +13,12 @@ from deltalake import DeltaTable
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
 from livemart.project.node_results import NodeProgress
+from livemart.run.events import RunEvent, StepBegan
 from livemart.run.runtime import load_plans
 from livemart.settings import load_settings
 from livemart.spark.catalog import name_of, register, save_views
 from tests.models import ASKING
-from tests.project_run import PROJECTS, Silent, copy_project
+from tests.project_run import PROJECTS, copy_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -152,26 +153,17 @@ def test_a_plan_starts_spark_for_models_that_ask_it_while_dbt_compiles(
     settings = load_settings(
         {"project_dir": str(jaffle.project_dir), "warehouse": str(jaffle.warehouse)}, environ={}
     )
-    narrator = _Narrator()
+    events: list[RunEvent] = []
 
-    load_plans(settings, narrator)
-    assert narrator.steps == ["reading the project"]
+    load_plans(settings, events.append)
+    assert events == [StepBegan("reading the project")]
     (jaffle.project_dir / "models" / "marts" / "asking.sql").write_text(ASKING)
-    _, plans, _ = load_plans(settings, narrator)
+    _, plans, _ = load_plans(settings, events.append)
 
-    assert plans.models["model.jaffle.asking"].strategy.name == "signed"
-    assert narrator.steps[2:] == ["starting Spark, for a model that only Spark can compile or read"]
-
-
-class _Narrator(Silent):
-    """Remembers what was begun."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps: list[str] = []
-
-    def step(self, text: str) -> None:
-        self.steps.append(text)
+    assert plans["model.jaffle.asking"].strategy.name == "signed"
+    assert events[2:] == [
+        StepBegan("starting Spark, for a model that only Spark can compile or read")
+    ]
 
 
 def test_without_a_project_the_kept_views_come_back(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from livemart.refresh.models import refresh_models as real_refresh
 from livemart.refresh.signed import refresh_signed as real_signed
 from livemart.run import batch as batch_module
 from livemart.run import dbt_builds, draft, replays
-from livemart.run.batch import BatchOutcome
+from livemart.run.events import BatchEnded, RunEvent
 from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.run.stream import Stream
 from livemart.settings import Settings
@@ -386,12 +386,14 @@ def test_a_stream_goes_on_without_a_model_that_fails(mini: Mini) -> None:
     mini.deliver("sales", sale("3", "c"))
 
     class Until(Silent):
-        def batch_ended(self, outcome: BatchOutcome) -> None:
-            stop.set()
+        def handle(self, event: RunEvent) -> None:
+            super().handle(event)
+            if isinstance(event, BatchEnded):
+                stop.set()
 
     mini.watcher = Until()
     mini.pipeline()
-    pipeline = Pipeline(mini.runtime, mini.watcher, now=lambda: mini.now, stop=stop)
+    pipeline = Pipeline(mini.runtime, mini.watcher.handle, now=lambda: mini.now, stop=stop)
     Stream(pipeline).run(timedelta(milliseconds=100))
 
     assert len(mini.watcher.retries) == _ATTEMPTS - 1

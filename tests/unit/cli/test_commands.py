@@ -21,7 +21,7 @@ from livemart.cli.commands import cli
 from livemart.errors import RefreshError
 from livemart.inspect.comparison import Differences
 from livemart.inspect.verify import Comparison
-from livemart.run.runtime import Narrator
+from livemart.run.events import ReportEvent, StepBegan
 from livemart.settings import Settings
 from livemart.state.lock import hold_warehouse
 
@@ -144,9 +144,9 @@ def test_a_failed_refresh_is_told_by_status_with_model_code_and_time(
     from livemart.run import runtime
 
     @contextmanager
-    def open_runtime(settings: Settings, narrator: Narrator, **_: object) -> Iterator[object]:
+    def open_runtime(settings: Settings, report: ReportEvent, **_: object) -> Iterator[object]:
         with hold_warehouse(settings.warehouse):
-            narrator.step("starting Spark")
+            report(StepBegan("starting Spark"))
             project = SimpleNamespace(models={})
             yield SimpleNamespace(settings=settings, project=project)
 
@@ -164,6 +164,7 @@ def test_a_failed_refresh_is_told_by_status_with_model_code_and_time(
     values = json.loads(CliRunner().invoke(cli, ["status", "--output", "json"]).stdout)["last_run"]
 
     assert failed.exit_code == 1
+    assert 'info step_began step="starting Spark"' in failed.stderr
     assert "last run: refresh failed 0s ago" in text.stdout
     assert "why: MODEL_FAILED in model.m.t at 20" in text.stdout
     assert (values["command"], values["ending"]) == ("refresh", "failed")

@@ -4,43 +4,32 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
-from typing import Any
 
 from livemart.cli.goodbye import Goodbye
+from livemart.project.node_results import NodeProgress
+from livemart.run.events import (
+    BatchBegan,
+    BatchEnded,
+    LandingBegan,
+    ModelChanged,
+    RecordsLanded,
+    SnapshotCopying,
+    StepBegan,
+)
+from tests.unit.observe.outcomes import make_landed, make_outcome
 
 
-class _Watcher:
-    """Remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *arguments: self.told.append((name, *arguments))
-
-
-def _goodbye(**options: Any) -> tuple[Goodbye, list[str], _Watcher, _Watcher]:
+def _goodbye() -> tuple[Goodbye, list[str]]:
     said: list[str] = []
-    goodbye = Goodbye(timedelta(minutes=1), said.append, **options)
-    watcher = _Watcher()
-    return goodbye, said, goodbye.hears(watcher), watcher
-
-
-def test_the_watcher_hears_everything() -> None:
-    _, _, hears, watcher = _goodbye()
-
-    hears.step("landing")
-    hears.node_changed("model.shop.a", None)
-
-    assert watcher.told == [("step", "landing"), ("node_changed", "model.shop.a", None)]
+    return Goodbye(timedelta(minutes=1), said.append), said
 
 
 def test_a_build_names_the_models_that_are_under_way() -> None:
-    goodbye, said, hears, _ = _goodbye()
+    goodbye, said = _goodbye()
     goodbye.waits = True
     for name in "abcde":
-        hears.node_changed(f"model.shop.{name}", None)
-    hears.node_changed("model.shop.a", "success")
+        goodbye.handle(NodeProgress(f"model.shop.{name}", None))
+    goodbye.handle(NodeProgress("model.shop.a", "success"))
 
     goodbye.begin()
     goodbye.end()
@@ -52,12 +41,12 @@ def test_a_build_names_the_models_that_are_under_way() -> None:
 
 
 def test_a_micro_batch_is_named_and_a_run_that_waits_for_records_just_stops() -> None:
-    goodbye, said, hears, _ = _goodbye()
+    goodbye, said = _goodbye()
     goodbye.waits = True
-    hears.batch_began(7)
-    hears.model_changed("model.shop.totals", "refreshing")
+    goodbye.handle(BatchBegan(7))
+    goodbye.handle(ModelChanged("model.shop.totals", "refreshing"))
     goodbye.begin()
-    hears.batch_ended(None)
+    goodbye.handle(BatchEnded(make_outcome()))
     goodbye.begin()
     goodbye.end()
 
@@ -66,7 +55,7 @@ def test_a_micro_batch_is_named_and_a_run_that_waits_for_records_just_stops() ->
 
 
 def test_while_it_starts_nothing_is_waited_for() -> None:
-    goodbye, said, _, _ = _goodbye()
+    goodbye, said = _goodbye()
 
     goodbye.begin()
 
@@ -83,7 +72,6 @@ def test_a_long_wait_is_not_silent() -> None:
             heard.set()
 
     goodbye = Goodbye(timedelta(minutes=1), say, every_s=0.01)
-    goodbye.hears(_Watcher())
     goodbye.waits = True
     goodbye.begin()
 
@@ -93,14 +81,14 @@ def test_a_long_wait_is_not_silent() -> None:
 
 
 def test_a_copy_into_the_store_is_waited_for_by_its_name() -> None:
-    goodbye, said, hears, _ = _goodbye()
+    goodbye, said = _goodbye()
     goodbye.waits = True
-    hears.batch_began(7)
-    hears.publishing(3)
-    hears.batch_ended(None)
+    goodbye.handle(BatchBegan(7))
+    goodbye.handle(SnapshotCopying(3))
+    goodbye.handle(BatchEnded(make_outcome()))
 
     goodbye.begin()
-    hears.publishing(None)
+    goodbye.handle(SnapshotCopying(None))
     goodbye.begin()
     goodbye.end()
 
@@ -111,10 +99,10 @@ def test_a_copy_into_the_store_is_waited_for_by_its_name() -> None:
 
 
 def test_a_landing_is_waited_for_although_the_batch_before_has_ended() -> None:
-    goodbye, said, hears, _ = _goodbye()
+    goodbye, said = _goodbye()
     goodbye.waits = True
-    hears.batch_ended(None)
-    hears.landing_began(8, 2)
+    goodbye.handle(BatchEnded(make_outcome()))
+    goodbye.handle(LandingBegan(8, 2))
 
     goodbye.begin()
     goodbye.end()
@@ -123,10 +111,10 @@ def test_a_landing_is_waited_for_although_the_batch_before_has_ended() -> None:
 
 
 def test_the_data_tests_of_a_build_are_waited_for_by_name() -> None:
-    goodbye, said, hears, _ = _goodbye()
+    goodbye, said = _goodbye()
     goodbye.waits = True
-    hears.landed(None)
-    hears.step("running the data tests")
+    goodbye.handle(RecordsLanded(make_landed({})))
+    goodbye.handle(StepBegan("running the data tests"))
 
     goodbye.begin()
     goodbye.end()

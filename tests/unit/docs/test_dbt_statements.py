@@ -107,7 +107,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "a_table_built_beside_the_stream_is_not_put_back_while_an_edit_is_refused",
     ),
     "`livemart.yml`, flags": (
-        "unit/run/edits::what_the_analyst_writes_is_looked_at_and_nothing_else",
+        "unit/run/input_files::what_the_analyst_writes_is_looked_at_and_nothing_else",
     ),
     "`as_of()`": ("unit/project/clock_macros::a_project_that_declares_no_clock_has_livemarts",),
     "`window_start": ("unit/project/clock_macros::a_project_that_declares_no_clock_has_livemarts",),

@@ -9,7 +9,7 @@ from typing import Literal
 from livemart.check.checks import TestResult
 from livemart.land.landing import LandedBatch
 from livemart.refresh.frontier import Rebuild
-from livemart.run.batch import BatchOutcome
+from livemart.run.events import BatchOutcome
 from livemart.state.counts import Counts, TableCounts
 from livemart.state.snapshots import ModelState, Snapshot
 

@@ -11,7 +11,19 @@ import structlog
 
 from livemart.check.checks import TestResult
 from livemart.observe.logs import LogWatcher, configure_logs
-from livemart.run.batch import BatchOutcome
+from livemart.project.node_results import NodeProgress
+from livemart.run.events import (
+    BatchBegan,
+    BatchEnded,
+    BatchOutcome,
+    BatchRetried,
+    CheckEnded,
+    LandingBegan,
+    ModelChanged,
+    RecordsLanded,
+    SnapshotCopying,
+    StepBegan,
+)
 from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.snapshots import LEFT_OUT, SetAside
 from tests.unit.observe.outcomes import (
@@ -48,10 +60,10 @@ def test_a_refresh_is_told_with_the_keys_of_its_measurements(
         "took_ms": 830,
     }
     watcher = LogWatcher()
-    watcher.batch_began(42)
+    watcher.handle(BatchBegan(42))
     states = make_snapshot().models
 
-    watcher.model_changed("model.livemart.panes", "signed", states["model.livemart.panes"])
+    watcher.handle(ModelChanged("model.livemart.panes", "signed", states["model.livemart.panes"]))
 
     [event] = [event for event in events_of(capsys) if event["event"] == "refresh_completed"]
     assert {key: event[key] for key in expected} == expected
@@ -60,7 +72,7 @@ def test_a_refresh_is_told_with_the_keys_of_its_measurements(
 def test_a_snapshot_is_told_with_its_as_of(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("json")
 
-    LogWatcher().batch_ended(make_outcome())
+    LogWatcher().handle(BatchEnded(make_outcome()))
 
     events = {str(event["event"]): event for event in events_of(capsys)}
     assert events["snapshot_published"]["as_of"] == "2026-03-01 12:05:00+00:00"
@@ -78,7 +90,7 @@ def test_drift_is_told_once_by_source_and_kind(capsys: pytest.CaptureFixture[str
     before = {"bronze.orders": (old,)}
     for fields in [(tip, fee, old), (tip, fee), (tip, who, fee)]:
         snapshot = replace(make_snapshot(), drift={"bronze.orders": fields})
-        watcher.batch_ended(BatchOutcome(42, snapshot, drift_before=before))
+        watcher.handle(BatchEnded(BatchOutcome(42, snapshot, drift_before=before)))
 
     events = [event for event in events_of(capsys) if event["event"] == "schema_drift"]
     keys = ("level", "batch_id", "source", "kind", "fields", "hint")
@@ -99,8 +111,8 @@ def test_what_landed_is_told_at_once_and_why_records_did_not(
     configure_logs("json")
     watcher = LogWatcher()
 
-    watcher.landing_began(42, 3)
-    watcher.landed(make_landed({"MALFORMED_RECORD": 3, "KEY_MISSING": 1}))
+    watcher.handle(LandingBegan(42, 3))
+    watcher.handle(RecordsLanded(make_landed({"MALFORMED_RECORD": 3, "KEY_MISSING": 1})))
 
     began, landed, refused = events_of(capsys)
     assert (began["event"], began["batch_id"], began["files"]) == ("landing_began", 42, 3)
@@ -115,11 +127,11 @@ def test_long_work_says_every_ten_seconds_what_it_is(capsys: pytest.CaptureFixtu
     configure_logs("json")
     now = [0.0]
     watcher = LogWatcher(clock=lambda: now[0])
-    watcher.landed(make_landed({}))
-    watcher.batch_began(42)
-    watcher.model_changed("model.livemart.panes", "started")
-    watcher.model_changed("model.livemart.done", "started")
-    watcher.model_changed("model.livemart.done", "unchanged")
+    watcher.handle(RecordsLanded(make_landed({})))
+    watcher.handle(BatchBegan(42))
+    watcher.handle(ModelChanged("model.livemart.panes", "started"))
+    watcher.handle(ModelChanged("model.livemart.done", "started"))
+    watcher.handle(ModelChanged("model.livemart.done", "unchanged"))
     capsys.readouterr()
     for second in range(1, 32):
         now[0] = float(second)
@@ -132,7 +144,7 @@ def test_long_work_says_every_ten_seconds_what_it_is(capsys: pytest.CaptureFixtu
         ("still_working", "refreshing", "model.livemart.panes")
     }
     # A stream that waits for records is silent.
-    watcher.batch_ended(make_outcome())
+    watcher.handle(BatchEnded(make_outcome()))
     capsys.readouterr()
     now[0] = 100.0
     watcher.beat()
@@ -142,7 +154,9 @@ def test_long_work_says_every_ten_seconds_what_it_is(capsys: pytest.CaptureFixtu
 def test_what_dbt_prints_is_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("json")
 
-    LogWatcher().node_changed("model.m.a", "success", "1 of 2 OK created sql table model m.a")
+    LogWatcher().handle(
+        NodeProgress("model.m.a", "success", "1 of 2 OK created sql table model m.a")
+    )
 
     [event] = events_of(capsys)
     assert (event["event"], event["line"]) == ("dbt", "1 of 2 OK created sql table model m.a")
@@ -152,15 +166,17 @@ def test_a_test_is_told_as_it_ends_and_once(capsys: pytest.CaptureFixture[str]) 
     configure_logs("json")
     watcher = LogWatcher()
     held = make_held_outcome()
-    watcher.landed(make_landed({}))
+    watcher.handle(RecordsLanded(make_landed({})))
     capsys.readouterr()
 
     rows = ("id=7, n=2", "id=9, n=2")
     failed = TestResult("fail", 3, "full", took_ms=250, place="models/m.yml:4", rows=rows)
-    watcher.check_ended("test.m.unique_totals.1a", failed)
-    watcher.check_ended("test.m.not_null_totals.2b", TestResult("pass", 0, "full", took_ms=40))
+    watcher.handle(CheckEnded("test.m.unique_totals.1a", failed))
+    watcher.handle(
+        CheckEnded("test.m.not_null_totals.2b", TestResult("pass", 0, "full", took_ms=40))
+    )
     told = events_of(capsys)
-    watcher.batch_ended(held)
+    watcher.handle(BatchEnded(held))
     rest = events_of(capsys)
 
     assert [(event["event"], event["level"], event["line"]) for event in told] == [
@@ -175,12 +191,14 @@ def test_a_test_is_told_as_it_ends_and_once(capsys: pytest.CaptureFixture[str]) 
 def test_what_passes_in_a_refresh_is_no_news(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("json")
     watcher = LogWatcher()
-    watcher.landed(make_landed({}))
-    watcher.batch_began(42)
+    watcher.handle(RecordsLanded(make_landed({})))
+    watcher.handle(BatchBegan(42))
     capsys.readouterr()
 
-    watcher.check_ended("test.m.not_null_totals.2b", TestResult("pass", 0, "changes"))
-    watcher.check_ended("test.m.in_time.3c", TestResult("error", None, "full", "no such table"))
+    watcher.handle(CheckEnded("test.m.not_null_totals.2b", TestResult("pass", 0, "changes")))
+    watcher.handle(
+        CheckEnded("test.m.in_time.3c", TestResult("error", None, "full", "no such table"))
+    )
 
     [event] = events_of(capsys)
     assert (event["line"], event["message"]) == ("ERROR in_time [in 0.00s]", "no such table")
@@ -189,10 +207,10 @@ def test_what_passes_in_a_refresh_is_no_news(capsys: pytest.CaptureFixture[str])
 def test_text_is_the_name_and_then_the_keys(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("text")
     watcher = LogWatcher()
-    watcher.batch_began(42)
+    watcher.handle(BatchBegan(42))
     capsys.readouterr()
 
-    watcher.retrying(ValueError('disk "full"\nreally'), 1, 3)
+    watcher.handle(BatchRetried(ValueError('disk "full"\nreally'), 1, 3))
 
     _, line = capsys.readouterr().err.split(" ", 1)
     assert line == (
@@ -202,21 +220,21 @@ def test_text_is_the_name_and_then_the_keys(capsys: pytest.CaptureFixture[str]) 
 
 def test_words_of_single_models_are_for_debugging(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("json")
-    LogWatcher().model_changed("model.livemart.panes", "signed")
+    LogWatcher().handle(ModelChanged("model.livemart.panes", "signed"))
     assert events_of(capsys) == []
 
     configure_logs("json", debug=True)
-    LogWatcher().model_changed("model.livemart.panes", "signed")
+    LogWatcher().handle(ModelChanged("model.livemart.panes", "signed"))
     assert [event["event"] for event in events_of(capsys)] == ["model_changed"]
 
 
 def test_a_batch_without_change_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("json")
-    LogWatcher().batch_ended(BatchOutcome(43, None))
+    LogWatcher().handle(BatchEnded(BatchOutcome(43, None)))
     assert events_of(capsys) == []
     configure_logs("json", debug=True)
 
-    LogWatcher().batch_ended(BatchOutcome(43, None))
+    LogWatcher().handle(BatchEnded(BatchOutcome(43, None)))
 
     [event] = events_of(capsys)
     assert (event["event"], event["batch_id"], event["status"]) == ("batch_ended", 43, "unchanged")
@@ -227,13 +245,13 @@ def test_a_pass_without_news_leaves_no_line_and_one_with_work_says_when_it_began
 ) -> None:
     configure_logs("json")
     watcher = LogWatcher()
-    watcher.batch_began(43)
-    watcher.batch_ended(BatchOutcome(43, None))
+    watcher.handle(BatchBegan(43))
+    watcher.handle(BatchEnded(BatchOutcome(43, None)))
     assert events_of(capsys) == []
 
-    watcher.batch_began(44)
+    watcher.handle(BatchBegan(44))
     for word in ("refreshing", "signed"):
-        watcher.model_changed("model.livemart.panes", word)
+        watcher.handle(ModelChanged("model.livemart.panes", word))
 
     assert [(event["event"], event["batch_id"]) for event in events_of(capsys)] == [
         ("batch_began", 44)
@@ -244,10 +262,10 @@ def test_the_course_of_a_start_is_told(capsys: pytest.CaptureFixture[str]) -> No
     configure_logs("json")
     watcher = LogWatcher()
 
-    watcher.step("starting Spark")
-    watcher.node_changed("model.livemart.panes", None)
-    watcher.node_changed("model.livemart.panes", "success")
-    watcher.node_changed("model.livemart.top_dishes", "error")
+    watcher.handle(StepBegan("starting Spark"))
+    watcher.handle(NodeProgress("model.livemart.panes", None))
+    watcher.handle(NodeProgress("model.livemart.panes", "success"))
+    watcher.handle(NodeProgress("model.livemart.top_dishes", "error"))
 
     actual = [(event["event"], event.get("node")) for event in events_of(capsys)]
     assert actual == [("step_began", None), ("node_ended", "model.livemart.top_dishes")]
@@ -259,13 +277,13 @@ def test_a_copy_into_the_store_is_told_once_nothing_else_goes_on(
     configure_logs("json")
     now = [0.0]
     watcher = LogWatcher(clock=lambda: now[0])
-    watcher.landed(make_landed({}))
-    watcher.batch_began(42)
+    watcher.handle(RecordsLanded(make_landed({})))
+    watcher.handle(BatchBegan(42))
     now[0] = 5.0
-    watcher.publishing(7)
+    watcher.handle(SnapshotCopying(7))
     now[0] = 10.0
     watcher.beat()
-    watcher.batch_ended(make_outcome())
+    watcher.handle(BatchEnded(make_outcome()))
     told = [event.get("step") for event in events_of(capsys) if event["event"] == "still_working"]
     for second in range(11, 27):
         now[0] = float(second)
@@ -275,7 +293,7 @@ def test_a_copy_into_the_store_is_told_once_nothing_else_goes_on(
     assert [(event["step"], event["seconds"]) for event in events_of(capsys)] == [
         ("copying snapshot 7 into the serving store", 14)
     ]
-    watcher.publishing(None)
+    watcher.handle(SnapshotCopying(None))
     now[0] = 100.0
     watcher.beat()
     assert events_of(capsys) == []
@@ -288,7 +306,7 @@ def test_a_look_for_records_is_silent_until_it_takes_long(
     now = [0.0]
     watcher = LogWatcher(clock=lambda: now[0])
 
-    watcher.landing_began(42, 0)
+    watcher.handle(LandingBegan(42, 0))
     assert events_of(capsys) == []
     now[0] = 11.0
     watcher.beat()
@@ -303,9 +321,9 @@ def test_an_idle_hour_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     watcher = LogWatcher(clock=lambda: now[0])
     for minute in range(0, 130, 5):
         now[0] = minute * 60.0
-        watcher.landing_began(43, 0)
-        watcher.batch_began(43)
-        watcher.batch_ended(BatchOutcome(43, None))
+        watcher.handle(LandingBegan(43, 0))
+        watcher.handle(BatchBegan(43))
+        watcher.handle(BatchEnded(BatchOutcome(43, None)))
         watcher.beat()
 
     told = events_of(capsys)
@@ -320,7 +338,7 @@ def test_what_is_left_out_is_one_line(capsys: pytest.CaptureFixture[str]) -> Non
     configure_logs("json")
     aside = {f"model.m.{n}": SetAside(7, None, "f", f"model.m.{n}", LEFT_OUT) for n in range(200)}
 
-    LogWatcher().batch_ended(BatchOutcome(42, replace(make_snapshot(), set_aside=aside)))
+    LogWatcher().handle(BatchEnded(BatchOutcome(42, replace(make_snapshot(), set_aside=aside))))
 
     told, _ = events_of(capsys)
     assert (told["event"], told["level"], told["count"]) == ("models_left_out", "info", 200)

@@ -21,8 +21,22 @@ from livemart.observe.progress import (
     make_console,
     open_watcher,
 )
-from livemart.run.batch import BatchOutcome
-from livemart.run.follower import PlanChange
+from livemart.project.node_results import NodeProgress
+from livemart.run.events import (
+    BatchBegan,
+    BatchEnded,
+    BatchOutcome,
+    BatchRetried,
+    CheckEnded,
+    EditRefused,
+    EditTaken,
+    LandingBegan,
+    ModelChanged,
+    PlanChange,
+    RecordsLanded,
+    SnapshotCopying,
+    StepBegan,
+)
 from livemart.state.drift import DriftedField, DriftKind
 from tests.unit.observe.outcomes import make_held_outcome, make_landed, make_snapshot
 from tests.waits import PATIENCE_S
@@ -57,7 +71,7 @@ os.waitpid(child, 0)
 def show(outcome: BatchOutcome) -> str:
     console = Console(file=io.StringIO(), record=True, width=200)
 
-    TerminalWatcher(console).batch_ended(outcome)
+    TerminalWatcher(console).handle(BatchEnded(outcome))
 
     return console.export_text()
 
@@ -87,7 +101,7 @@ def test_an_edit_is_shown_with_what_becomes_of_each_model() -> None:
         PlanChange("test.m.unique_totals.1", "gone"),
     ]
 
-    TerminalWatcher(console).project_edited(["models/totals.sql"], changes)
+    TerminalWatcher(console).handle(EditTaken(["models/totals.sql"], changes))
 
     assert console.export_text().splitlines() == [
         "project edited: models/totals.sql",
@@ -99,7 +113,7 @@ def test_an_edit_is_shown_with_what_becomes_of_each_model() -> None:
 def test_an_edit_that_is_refused_is_told_in_red() -> None:
     console = Console(file=Terminal(), record=True, width=200, color_system="standard")
 
-    TerminalWatcher(console).project_refused(["models/totals.sql"], ValueError("no\ncolumn x"))
+    TerminalWatcher(console).handle(EditRefused(["models/totals.sql"], ValueError("no\ncolumn x")))
 
     text = console.export_text(styles=True)
     assert text.splitlines() == [
@@ -153,12 +167,12 @@ def test_the_live_table_shows_each_model_with_its_word_and_time() -> None:
     now = 10.0
     console = Console(file=io.StringIO(), record=True, width=80)
     watcher = TerminalWatcher(console, clock=lambda: now)
-    watcher.batch_began(42)
-    watcher.model_changed("model.livemart.panes", "refreshing")
+    watcher.handle(BatchBegan(42))
+    watcher.handle(ModelChanged("model.livemart.panes", "refreshing"))
     now = 10.8
-    watcher.model_changed("model.livemart.panes", "signed")
+    watcher.handle(ModelChanged("model.livemart.panes", "signed"))
     now = 11.0
-    watcher.model_changed("model.livemart.top_dishes", "refreshing")
+    watcher.handle(ModelChanged("model.livemart.top_dishes", "refreshing"))
     now = 12.5
 
     console.print(watcher._render())
@@ -173,8 +187,8 @@ def test_tests_are_shown_only_while_they_run() -> None:
     console = Console(file=io.StringIO(), record=True, width=80)
     watcher = TerminalWatcher(console, clock=lambda: 1.0)
     for node in ("model.livemart.panes", "test.livemart.unique_panes.1a", "unit_test.livemart.tie"):
-        watcher.node_changed(node, None)
-        watcher.node_changed(node, "success")
+        watcher.handle(NodeProgress(node, None))
+        watcher.handle(NodeProgress(node, "success"))
 
     console.print(watcher._render())
 
@@ -185,7 +199,7 @@ def test_data_tests_are_counted_while_they_run() -> None:
     console = Console(file=io.StringIO(), record=True, width=80)
     watcher = TerminalWatcher(console, clock=lambda: 1.0)
     for name in ("unique_panes", "not_null_panes"):
-        watcher.check_ended(f"test.livemart.{name}.1a", TestResult("pass", 0, "full"))
+        watcher.handle(CheckEnded(f"test.livemart.{name}.1a", TestResult("pass", 0, "full")))
 
     console.print(watcher._render())
 
@@ -195,11 +209,11 @@ def test_data_tests_are_counted_while_they_run() -> None:
 def test_a_copy_into_the_store_is_shown_beside_what_goes_on() -> None:
     console = Console(file=io.StringIO(), record=True, width=100)
     watcher = TerminalWatcher(console, clock=lambda: 1.0)
-    watcher.landing_began(42, 0)
-    watcher.publishing(7)
+    watcher.handle(LandingBegan(42, 0))
+    watcher.handle(SnapshotCopying(7))
 
     console.print(watcher._render())
-    watcher.publishing(None)
+    watcher.handle(SnapshotCopying(None))
     console.print(watcher._render())
 
     first, second = filter(str.strip, console.export_text().splitlines())
@@ -212,7 +226,7 @@ def test_a_copy_into_the_store_is_shown_beside_what_goes_on() -> None:
 def test_a_retry_says_why_in_one_line() -> None:
     console = Console(file=io.StringIO(), record=True, width=200)
 
-    TerminalWatcher(console).retrying(ValueError("first\nsecond"), 1, 3)
+    TerminalWatcher(console).handle(BatchRetried(ValueError("first\nsecond"), 1, 3))
 
     assert console.export_text() == "  run again (1 of 3 attempts failed): first\n"
 
@@ -230,7 +244,7 @@ def test_what_goes_into_a_pipe_does_not_come_out_at_the_terminal(
     terminal = Terminal()
 
     with TerminalWatcher(Console(file=terminal, force_terminal=True)) as watcher:
-        watcher.step("recomputing the models")
+        watcher.handle(StepBegan("recomputing the models"))
         click.echo('{"models": []}')
 
     assert capsys.readouterr().out == '{"models": []}\n'
@@ -274,7 +288,9 @@ def test_nothing_in_the_package_prints_on_its_own() -> None:
 def test_refused_records_stay_on_the_screen_with_their_reasons() -> None:
     console = Console(file=io.StringIO(), record=True, width=200)
 
-    TerminalWatcher(console).landed(make_landed({"MALFORMED_RECORD": 3, "KEY_MISSING": 1}))
+    TerminalWatcher(console).handle(
+        RecordsLanded(make_landed({"MALFORMED_RECORD": 3, "KEY_MISSING": 1}))
+    )
 
     assert console.export_text() == (
         "  4 dead letters of bronze.orders: 1 KEY_MISSING, 3 MALFORMED_RECORD; "
@@ -286,14 +302,16 @@ def test_an_edit_and_its_refusal_are_shown() -> None:
     console = Console(file=io.StringIO(), record=True, width=200)
     watcher = TerminalWatcher(console)
 
-    watcher.project_edited(
-        ["models/panes.sql"],
-        [
-            PlanChange("model.livemart.panes", "changed", "signed"),
-            PlanChange("test.livemart.unique_panes.1a", "gone"),
-        ],
+    watcher.handle(
+        EditTaken(
+            ["models/panes.sql"],
+            [
+                PlanChange("model.livemart.panes", "changed", "signed"),
+                PlanChange("test.livemart.unique_panes.1a", "gone"),
+            ],
+        )
     )
-    watcher.project_refused(["models/panes.sql"], ValueError("first\nsecond"))
+    watcher.handle(EditRefused(["models/panes.sql"], ValueError("first\nsecond")))
 
     assert console.export_text().splitlines() == [
         "project edited: models/panes.sql",

@@ -16,6 +16,8 @@ import pytest
 from livemart.conflicts import TableChangedError
 from livemart.errors import ConfigError, RefreshError
 from livemart.observe.run_notes import RunNotes
+from livemart.project.node_results import NodeProgress
+from livemart.run.events import BatchBegan, BatchEnded, BatchRetried, RecordsLanded, StepBegan
 from livemart.settings import load_settings
 from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.last_run import (
@@ -28,7 +30,7 @@ from livemart.state.last_run import (
 from livemart.state.lock import hold_warehouse
 from livemart.state.places import StateFolder
 from livemart.store.reader import StoreReader
-from tests.unit.observe.outcomes import make_held_outcome, make_outcome
+from tests.unit.observe.outcomes import make_held_outcome, make_landed, make_outcome
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TOTALS = "model.shop.totals"
@@ -52,25 +54,17 @@ class _Course:
         return NOON + timedelta(seconds=self._seconds)
 
     @contextmanager
-    def run(self, *, is_stopped: bool = False) -> Iterator[Any]:
-        """Yield what is told of a further run, which holds the warehouse."""
+    def run(self, *, is_stopped: bool = False) -> Iterator[RunNotes]:
+        """Yield the notes of a further run, which holds the warehouse."""
         self.notes = self._make()
         with hold_warehouse(self.folder), self.notes.until_end(lambda: is_stopped):
-            told = self.notes.hears(SimpleNamespace(**dict.fromkeys(_EVENTS, _say_nothing)))
-            told.step("starting Spark")
-            yield told
+            self.notes.handle(StepBegan("starting Spark"))
+            yield self.notes
 
     def now(self) -> LastRun:
         run = read_last_run(self.folder)
         assert run is not None
         return run
-
-
-_EVENTS = ("step", "landed", "batch_began", "node_changed", "retrying", "batch_ended")
-
-
-def _say_nothing(*_: object) -> None:
-    return None
 
 
 @pytest.fixture
@@ -79,8 +73,8 @@ def course(tmp_path: Path) -> _Course:
 
 
 def test_a_run_that_fails_leaves_code_model_and_time(course: _Course) -> None:
-    with pytest.raises(RefreshError), course.run() as told:
-        told.landed(None)
+    with pytest.raises(RefreshError), course.run() as notes:
+        notes.handle(RecordsLanded(make_landed({})))
         raise FAILED
 
     run = course.now()
@@ -100,8 +94,8 @@ def test_a_failure_stays_until_something_has_succeeded(course: _Course) -> None:
         assert course.now().failure is not None
     assert (course.now().ending, course.now().failure is None) == ("stopped", False)
 
-    with course.run() as told:
-        told.batch_ended(make_outcome())
+    with course.run() as notes:
+        notes.handle(BatchEnded(make_outcome()))
         assert course.now().failure is None
 
     assert (course.now().ending, course.now().failure) == ("ok", None)
@@ -110,15 +104,17 @@ def test_a_failure_stays_until_something_has_succeeded(course: _Course) -> None:
 def test_a_batch_that_is_run_again_is_a_failure_unless_another_writer_came_first(
     course: _Course,
 ) -> None:
-    with course.run() as told:
-        told.landed(None)
-        told.retrying(TableChangedError("TABLE_CHANGED", "s.t: changed", hint="wait"), 0, 3)
+    with course.run() as notes:
+        notes.handle(RecordsLanded(make_landed({})))
+        notes.handle(
+            BatchRetried(TableChangedError("TABLE_CHANGED", "s.t: changed", hint="wait"), 0, 3)
+        )
         assert course.now().failure is None
-        told.retrying(OSError("the disk is away"), 1, 3)
+        notes.handle(BatchRetried(OSError("the disk is away"), 1, 3))
         failure = course.now().failure
         assert failure is not None
         assert (failure.code, failure.message) == ("UNEXPECTED", "the disk is away")
-        told.batch_ended(make_outcome())
+        notes.handle(BatchEnded(make_outcome()))
 
     assert course.now().failure is None
     assert course.now().totals.failed_batches == 1
@@ -129,22 +125,22 @@ def test_a_build_tells_how_many_of_its_models_are_made(course: _Course) -> None:
         return SimpleNamespace(is_stored=is_stored)
 
     models = {"model.a": model(True), "model.b": model(True), "model.view": model(False)}
-    with course.run() as told:
+    with course.run() as notes:
         # dbt compiles a node before anything is known of the project.
-        told.node_changed("model.a", "success")
+        notes.handle(NodeProgress("model.a", "success"))
         assert course.now().progress is None
         course.notes.knows(SimpleNamespace(models=models))  # type: ignore[arg-type]
         for unique_id in ("model.a", "model.view", "test.t"):
-            told.node_changed(unique_id, None)
-            told.node_changed(unique_id, None, "a line of dbt")
-            told.node_changed(unique_id, "success")
+            notes.handle(NodeProgress(unique_id, None))
+            notes.handle(NodeProgress(unique_id, None, "a line of dbt"))
+            notes.handle(NodeProgress(unique_id, "success"))
         assert course.now().progress == BuildProgress(1, 2)
-        told.batch_ended(make_outcome())
+        notes.handle(BatchEnded(make_outcome()))
         assert course.now().progress is None
 
         # A refresh builds nothing, though dbt compiles nodes in it.
-        told.batch_began(2)
-        told.node_changed("model.b", "success")
+        notes.handle(BatchBegan(2))
+        notes.handle(NodeProgress("model.b", "success"))
         assert course.now().progress is None
 
 
@@ -154,8 +150,8 @@ def test_sums_go_on_from_run_to_run_and_the_newest_batch_is_told(course: _Course
     assert held.snapshot is not None
     held = replace(held, snapshot=replace(held.snapshot, drift={"bronze.orders": drift}))
     for outcome in (make_outcome(), held):
-        with course.run() as told:
-            told.batch_ended(outcome)
+        with course.run() as notes:
+            notes.handle(BatchEnded(outcome))
 
     run = course.now()
 
@@ -172,12 +168,12 @@ def test_sums_go_on_from_run_to_run_and_the_newest_batch_is_told(course: _Course
 
 
 def test_a_test_that_looked_at_nothing_new_keeps_its_number_of_rows(course: _Course) -> None:
-    with course.run() as told:
-        told.batch_ended(make_held_outcome())
+    with course.run() as notes:
+        notes.handle(BatchEnded(make_held_outcome()))
         again = make_held_outcome()
         name = "test.livemart.unique_panes"
         unchanged = replace(again.checks[name], failures=None, how="unchanged")
-        told.batch_ended(replace(again, checks={name: unchanged}))
+        notes.handle(BatchEnded(replace(again, checks={name: unchanged})))
 
     newest = course.now().newest
     assert newest is not None
@@ -225,23 +221,22 @@ def test_a_full_disk_ends_no_run_because_of_its_note(
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with course.run() as told:
+    with course.run() as notes:
         monkeypatch.setattr("livemart.observe.run_notes.keep_last_run", refuse)
-        told.batch_ended(make_outcome())
+        notes.handle(BatchEnded(make_outcome()))
 
 
 def test_a_store_elsewhere_has_the_copy_when_the_run_has_ended(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
     given = {"warehouse": tmp_path / "warehouse", "store": url}
     notes = RunNotes(load_settings(given, environ={}, directory=tmp_path), "refresh")
-    watcher = SimpleNamespace(batch_ended=_say_nothing)
 
     with (
         pytest.raises(RefreshError),
         hold_warehouse(tmp_path / "warehouse"),
         notes.until_end(),
     ):
-        notes.hears(watcher).batch_ended(make_outcome())
+        notes.handle(BatchEnded(make_outcome()))
         raise FAILED
 
     with closing(StoreReader.open(url)) as reader:
@@ -253,7 +248,7 @@ def test_a_store_that_is_away_ends_no_run(tmp_path: Path) -> None:
     notes = RunNotes(load_settings(given, environ={}, directory=tmp_path), "refresh")
 
     with hold_warehouse(tmp_path), notes.until_end():
-        notes.hears(SimpleNamespace(step=_say_nothing)).step("starting Spark")
+        notes.handle(StepBegan("starting Spark"))
 
     run = read_last_run(tmp_path)
     assert run is not None

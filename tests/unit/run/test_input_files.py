@@ -1,13 +1,14 @@
-"""What waits is every file below the landing folder, as its name, size and time."""
+"""A look finds the files that an analyst writes, and those that wait to land."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from livemart.run import input_files
-from livemart.run.input_files import project_files, waiting_files
+from livemart.run.input_files import ProjectFiles, project_files, waiting_files
 from livemart.settings import Settings, load_settings
 
 
@@ -51,3 +52,89 @@ def test_what_lands_is_no_part_of_the_project(settings: Settings) -> None:
 
     names = {Path(path).name for path in project_files(inside).look()}
     assert names == {"dbt_project.yml", "profiles.yml", "a.sql"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in (
+        "dbt_project.yml",
+        "models/orders.sql",
+        "models/_orders.yml",
+        "macros/money.sql",
+        "seeds/shops.csv",
+        "packages/tools/macros/tool.sql",
+        "target/compiled/orders.sql",
+        ".git/config.yml",
+        "landing/orders/1.csv",
+        "venv/pyvenv.cfg",
+        "venv/lib/thing.py",
+        "livemart.yml",
+        "notes.txt",
+    ):
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("one")
+    return tmp_path / "project"
+
+
+def files_of(project: Path, profiles: Path | None = None) -> ProjectFiles:
+    return ProjectFiles(
+        project, profiles or project / "profiles", (project / "landing", project / "warehouse")
+    )
+
+
+def test_what_the_analyst_writes_is_looked_at_and_nothing_else(project: Path) -> None:
+    look = files_of(project).look()
+
+    assert sorted(os.path.relpath(path, project) for path in look) == [
+        "dbt_project.yml",
+        "macros/money.sql",
+        "models/_orders.yml",
+        "models/orders.sql",
+        "packages/tools/macros/tool.sql",
+        "seeds/shops.csv",
+    ]
+
+
+def test_files_that_are_new_changed_or_gone_are_named(project: Path) -> None:
+    files = files_of(project)
+    before = files.look()
+    (project / "models" / "orders.sql").write_text("other")
+    (project / "models" / "dishes.sql").write_text("new")
+    (project / "macros" / "money.sql").unlink()
+
+    changed = files.changed(before, files.look())
+
+    assert changed == ["macros/money.sql", "models/dishes.sql", "models/orders.sql"]
+    assert files.changed(before, before) == []
+
+
+def test_a_save_by_rename_within_the_same_tick_is_an_edit(project: Path) -> None:
+    files, path = files_of(project), project / "models" / "orders.sql"
+    before, seen = files.look(), path.stat()
+    draft = path.with_suffix(".draft")
+    draft.write_text("two")
+    os.utime(draft, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    draft.rename(path)
+
+    assert files.changed(before, files.look()) == ["models/orders.sql"]
+
+
+def test_the_profile_belongs_to_the_project_wherever_it_is(project: Path, tmp_path: Path) -> None:
+    profiles = tmp_path / "elsewhere"
+    profiles.mkdir()
+    files = files_of(project, profiles)
+    before = files.look()
+    (profiles / "profiles.yml").write_text("one")
+
+    assert files.changed(before, files.look()) == ["../elsewhere/profiles.yml"]
+
+
+def test_links_that_lead_in_a_circle_come_to_an_end(project: Path) -> None:
+    (project / "models" / "again").symlink_to(project)
+
+    assert len(files_of(project).look()) == 6
+
+
+def test_a_project_that_is_gone_has_no_files(tmp_path: Path) -> None:
+    assert files_of(tmp_path / "none").look() == {}

@@ -15,11 +15,6 @@ from livemart.run.runtime import open_runtime
 from livemart.settings import load_settings
 
 
-class Silent:
-    def step(self, text: str) -> None: ...
-    def node_changed(self, unique_id: str, status: str | None, line: str | None = None) -> None: ...
-
-
 @pytest.mark.parametrize(
     ("is_short", "is_small", "first"),
     [(False, True, "profile"), (True, False, "profile"), (True, True, "lock")],
@@ -40,7 +35,7 @@ def test_only_a_project_that_a_pass_has_read_is_not_checked_before_all(
 
     with (
         pytest.raises((ConfigError, StateError), match=first),
-        open_runtime(settings, Silent(), is_short=is_short),
+        open_runtime(settings, lambda event: None, is_short=is_short),
     ):
         pass
 

@@ -17,7 +17,7 @@ from livemart.errors import PlanError, RefreshError, SourceError
 from livemart.project.graph import DataTest, Model, Project
 from livemart.project.node_results import NodeResult
 from livemart.run.artifacts.run_results import write_artifacts, write_failure
-from livemart.run.batch import BatchRecord
+from livemart.run.events import BatchRecord
 from livemart.run.runtime import Runtime
 from livemart.settings import Settings
 from livemart.spark.model_errors import ModelFailedError
