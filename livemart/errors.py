@@ -65,6 +65,10 @@ class StateError(LivemartError):
     exit_code = 2
 
 
+class StorageError(LivemartError):
+    """A bucket cannot be reached, or refuses what is asked of it."""
+
+
 class PlanError(LivemartError):
     """A model cannot be refreshed the way its policy demands."""
 

@@ -25,6 +25,7 @@ EXTRAS = {
     ),
     "kafka": ("confluent_kafka",),
     "nats": ("nats",),
+    "s3": ("obstore",),
 }
 
 

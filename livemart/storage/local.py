@@ -1,0 +1,143 @@
+"""Keeps objects as files of a local disk.
+
+Used for every path. A new file appears by link(2), which fails if another writer took its name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from heapq import nsmallest
+from pathlib import Path
+
+import pyarrow.fs as pfs
+
+from livemart.storage.location import Location
+from livemart.storage.storage import Changed, Missing, ObjectEntry, Taken
+
+_DRAFTS = (".tmp", ".new")
+
+
+class LocalStorage:
+    """Objects below a folder; folders are made as they are needed."""
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self._root = location.url
+        self._filesystem: pfs.FileSystem | None = None
+
+    def below(self, folder: str) -> LocalStorage:
+        return LocalStorage(self.location.join(folder))
+
+    def create(self, name: str, data: bytes) -> None:
+        path = self._path(name)
+        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        _write(draft, data, synced=True)
+        try:
+            os.link(draft, path)
+        except FileExistsError as error:
+            raise Taken(str(path)) from error
+        finally:
+            draft.unlink()
+
+    def put(self, name: str, data: bytes, *, synced: bool = True) -> None:
+        path = self._path(name)
+        if not synced:
+            _write(path, data, synced=False)
+            return
+        draft = path.with_name(f".{path.name}.new")
+        _write(draft, data, synced=True)
+        draft.rename(path)
+
+    def replace_if(self, name: str, data: bytes, etag: str) -> None:
+        path = self._path(name)
+        # A lock on the folder: a file is another one after each write. Closing ends it.
+        try:
+            folder = os.open(path.parent, os.O_RDONLY)
+        except FileNotFoundError as error:
+            raise Changed(str(path)) from error
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            entry = self.head(name)
+            if entry is None or entry.etag != etag:
+                raise Changed(str(path))
+            self.put(name, data)
+        finally:
+            os.close(folder)
+
+    def get(self, name: str) -> bytes:
+        try:
+            return self._path(name).read_bytes()
+        except FileNotFoundError as error:
+            raise Missing(str(self._path(name))) from error
+
+    def get_range(self, name: str, start: int, size: int) -> bytes:
+        try:
+            with self._path(name).open("rb") as file:
+                file.seek(start)
+                return file.read(size)
+        except FileNotFoundError as error:
+            raise Missing(str(self._path(name))) from error
+
+    def head(self, name: str) -> ObjectEntry | None:
+        try:
+            status = os.stat(f"{self._root}/{name}")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        # A file that was removed and written again has another inode or another time.
+        etag = f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
+        return ObjectEntry(name, status.st_size, etag, datetime.fromtimestamp(status.st_mtime, UTC))
+
+    def list(self, folder: str = "", after: str = "", most: int | None = None) -> list[ObjectEntry]:
+        names = (name for name in self._names(folder) if name > after)
+        chosen = sorted(names) if most is None else nsmallest(most, names)
+        # Another process may remove one meanwhile.
+        return [entry for name in chosen if (entry := self.head(name)) is not None]
+
+    def _names(self, folder: str) -> Iterator[str]:
+        for place, _, files in os.walk(
+            f"{self._root}/{folder}" if folder else self._root, onerror=_unless_missing
+        ):
+            inside = place.removeprefix(self._root).strip("/")
+            for file in files:
+                if not (file.startswith(".") and file.endswith(_DRAFTS)):
+                    yield f"{inside}/{file}" if inside else file
+
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._path(name).unlink(missing_ok=True)
+
+    def filesystem(self) -> pfs.FileSystem:
+        if self._filesystem is None:
+            self._filesystem = pfs.SubTreeFileSystem(self._root, pfs.LocalFileSystem())
+        return self._filesystem
+
+    def options(self) -> dict[str, str]:
+        return {}
+
+    def spark_settings(self) -> Mapping[str, str]:
+        return {}
+
+    def _path(self, name: str) -> Path:
+        return Path(f"{self._root}/{name}")
+
+
+def _unless_missing(error: OSError) -> None:
+    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        raise error
+
+
+def _write(path: Path, data: bytes, *, synced: bool) -> None:
+    try:
+        file = path.open("wb")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("wb")
+    with file:
+        file.write(data)
+        if synced:
+            file.flush()
+            os.fsync(file.fileno())

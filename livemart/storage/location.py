@@ -1,0 +1,66 @@
+"""Names a folder on a disk or in a bucket, for each engine that opens it.
+
+Used by each storage, and where deltalake or Spark are given a table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_URL = re.compile(r"([a-z][a-z0-9]+)://([a-z0-9][a-z0-9.-]+)((?:/[^/?#]+)*)/?")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A path of a disk, or a URL without a slash at its end: both as deltalake opens them.
+
+    `scheme`: empty for a disk; `bucket` and `path`: of a URL, the path without slashes around it.
+    """
+
+    url: str
+    scheme: str = ""
+    bucket: str = ""
+    path: str = ""
+
+    @classmethod
+    def parse(cls, place: Path | str) -> Location:
+        """Read a path or a URL.
+
+        Raises:
+            ValueError: it is no URL of a bucket: it has a user, a query or an empty part.
+
+        >>> Location.parse("s3://mart/eu/").join("orders").url, Location.parse("a/b").join("c").url
+        ('s3://mart/eu/orders', 'a/b/c')
+        """
+        if isinstance(place, Path) or "://" not in place:
+            return cls(str(Path(place)))
+        if (match := _URL.fullmatch(place)) is None:
+            # The URL itself may hold a secret.
+            raise ValueError(f"found a URL of {place.partition('://')[0]} that names no bucket")
+        scheme, bucket, path = match.groups()
+        return cls(place.rstrip("/"), scheme, bucket, path.strip("/"))
+
+    def join(self, name: str) -> Location:
+        """Return a folder below this one."""
+        path = "/".join(filter(None, (self.path, name))) if self.scheme else ""
+        return Location(f"{self.url}/{name}", self.scheme, self.bucket, path)
+
+    def relative(self, url: str) -> str | None:
+        """Return the name below this folder of what a path or URL names; None if it is elsewhere.
+
+        >>> Location.parse("s3://mart/eu").relative("s3://mart/eu/orders/1.json")
+        'orders/1.json'
+        """
+        inside = url.removeprefix(f"{self.url}/")
+        return None if inside == url else inside
+
+    @property
+    def spark_url(self) -> str:
+        """The name by which Spark opens the folder: Hadoop calls `s3` by another scheme.
+
+        >>> Location.parse("s3://mart/eu").spark_url
+        's3a://mart/eu'
+        """
+        return f"s3a{self.url.removeprefix('s3')}" if self.scheme == "s3" else self.url

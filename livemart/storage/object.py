@@ -1,0 +1,238 @@
+"""Keeps objects in a bucket of S3, or of a store that speaks its protocol.
+
+Used for `s3://` URLs. The bucket itself refuses a second creation and an outdated replacement. A
+request that gets no answer is repeated for a while; one that may have been carried out all the same
+is compared with what the bucket holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import obstore
+import pyarrow.fs as pfs
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import S3Store
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from livemart.errors import StorageError, first_lines
+from livemart.storage.location import Location
+from livemart.storage.storage import Changed, Missing, ObjectEntry, Taken
+
+# Variables of the environment that say who asks, and where; each engine is given the same.
+_OPTIONS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_ENDPOINT_URL",
+)
+_S3A = "spark.hadoop.fs.s3a."
+_NO_BUCKET = "NoSuchBucket"
+_PATIENCE_S = 60.0
+_FIRST_WAIT_S = 0.1
+_ANSWERS = (FileNotFoundError, AlreadyExistsError, PreconditionError)
+_DENIED = (PermissionDeniedError, UnauthenticatedError)
+
+_Result = TypeVar("_Result")
+
+
+class ObjectStorage:
+    """Objects below a prefix of a bucket."""
+
+    def __init__(self, location: Location, client: Any, options: Mapping[str, str]) -> None:
+        self.location = location
+        self.patience_s = _PATIENCE_S
+        self._client = client
+        self._options = dict(options)
+        self._prefix = f"{location.path}/" if location.path else ""
+        self._filesystem: pfs.FileSystem | None = None
+
+    @classmethod
+    def open(cls, location: Location, environment: Mapping[str, str]) -> ObjectStorage:
+        """Open a bucket with the credentials of the environment; no request is made."""
+        options = {name: environment[name] for name in _OPTIONS if name in environment}
+        if options.get("AWS_ENDPOINT_URL", "").startswith("http:"):
+            options["AWS_ALLOW_HTTP"] = "true"
+        config: Any = {name.lower(): value for name, value in options.items()}
+        client = S3Store(
+            location.bucket,
+            config=config,
+            client_options={"timeout": "30s", "connect_timeout": "5s"},
+            retry_config={"max_retries": 0},
+        )
+        return cls(location, client, options)
+
+    def below(self, folder: str) -> ObjectStorage:
+        storage = ObjectStorage(self.location.join(folder), self._client, self._options)
+        storage.patience_s = self.patience_s
+        return storage
+
+    def create(self, name: str, data: bytes) -> None:
+        self._put(name, data, "create", Taken)
+
+    def put(self, name: str, data: bytes, *, synced: bool = True) -> None:
+        self._put(name, data, "overwrite", Changed)
+
+    def replace_if(self, name: str, data: bytes, etag: str) -> None:
+        self._put(name, data, {"e_tag": etag}, Changed)
+
+    def _put(self, name: str, data: bytes, mode: Any, refusal: type[Exception]) -> None:
+        attempts = count()
+
+        def request() -> None:
+            is_first = next(attempts) == 0
+            try:
+                # In one request, which is carried out or not.
+                obstore.put(self._client, self._key(name), data, mode=mode, use_multipart=False)
+            except _ANSWERS as error:
+                if _NO_BUCKET in str(error):
+                    raise
+                # An attempt that got no answer may have been the one that wrote it.
+                if is_first or not self._holds(name, data):
+                    raise refusal(self._url(name)) from error
+
+        self._ask(name, request)
+
+    def _holds(self, name: str, data: bytes) -> bool:
+        try:
+            return self.get(name) == data
+        except Missing:
+            return False
+
+    def get(self, name: str) -> bytes:
+        return self._read(name, lambda: obstore.get(self._client, self._key(name)).bytes())
+
+    def get_range(self, name: str, start: int, size: int) -> bytes:
+        def request() -> Any:
+            return obstore.get_range(self._client, self._key(name), start=start, length=size)
+
+        return self._read(name, request)
+
+    def _read(self, name: str, request: Callable[[], Any]) -> bytes:
+        try:
+            return bytes(self._ask(name, request))
+        except FileNotFoundError as error:
+            raise Missing(self._url(name)) from error
+
+    def head(self, name: str) -> ObjectEntry | None:
+        try:
+            return self._entry(self._ask(name, lambda: obstore.head(self._client, self._key(name))))
+        except FileNotFoundError:
+            return None
+
+    def list(self, folder: str = "", after: str = "", most: int | None = None) -> list[ObjectEntry]:
+        prefix = self._key(folder).strip("/")
+
+        def request() -> list[Any]:
+            metas: list[Any] = []
+            for page in obstore.list(
+                self._client, prefix or None, offset=self._key(after) if after else None
+            ):
+                metas += page
+                # Pages come in the order of keys; obstore promises none within a page.
+                if most is not None and len(metas) >= most:
+                    break
+            return metas
+
+        entries = map(self._entry, self._ask(folder, request))
+        return sorted(entries, key=lambda entry: entry.name)[:most]
+
+    def delete(self, names: Iterable[str]) -> None:
+        keys = [self._key(name) for name in names]
+        if keys:
+            self._ask("", lambda: obstore.delete(self._client, keys))
+
+    def filesystem(self) -> pfs.FileSystem:
+        if self._filesystem is None:
+            endpoint = urlsplit(self._options.get("AWS_ENDPOINT_URL", "https:"))
+            bucket = pfs.S3FileSystem(
+                access_key=self._options.get("AWS_ACCESS_KEY_ID"),
+                secret_key=self._options.get("AWS_SECRET_ACCESS_KEY"),
+                session_token=self._options.get("AWS_SESSION_TOKEN"),
+                region=self._options.get("AWS_REGION"),
+                endpoint_override=endpoint.netloc or None,
+                scheme=endpoint.scheme,
+            )
+            root = f"{self.location.bucket}/{self._prefix}"
+            self._filesystem = pfs.SubTreeFileSystem(root, bucket)
+        return self._filesystem
+
+    def options(self) -> dict[str, str]:
+        return dict(self._options)
+
+    def spark_settings(self) -> Mapping[str, str]:
+        endpoint = self._options.get("AWS_ENDPOINT_URL")
+        values = {
+            "access.key": self._options.get("AWS_ACCESS_KEY_ID"),
+            "secret.key": self._options.get("AWS_SECRET_ACCESS_KEY"),
+            "session.token": self._options.get("AWS_SESSION_TOKEN"),
+            "endpoint.region": self._options.get("AWS_REGION"),
+            "endpoint": endpoint,
+            "path.style.access": endpoint and "true",
+        }
+        return {f"{_S3A}{name}": value for name, value in values.items() if value}
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}{name}"
+
+    def _url(self, name: str) -> str:
+        return self.location.join(name).url if name else self.location.url
+
+    def _entry(self, meta: Any) -> ObjectEntry:
+        name = meta["path"].removeprefix(self._prefix)
+        return ObjectEntry(name, meta["size"], meta["e_tag"], meta["last_modified"])
+
+    def _ask(self, name: str, request: Callable[[], _Result]) -> _Result:
+        """Return the answer to a request; one without an answer is repeated, less and less often.
+
+        Raises:
+            FileNotFoundError: the bucket has no such object.
+            StorageError: see `Storage`.
+        """
+        retrying = Retrying(
+            retry=retry_if_exception(_has_no_answer),
+            stop=stop_after_delay(self.patience_s),
+            wait=wait_random_exponential(multiplier=_FIRST_WAIT_S, max=10.0),
+            reraise=True,
+        )
+        try:
+            return retrying(request)
+        except (*_ANSWERS, BaseError) as error:
+            if _NO_BUCKET in str(error):
+                raise StorageError(
+                    "BUCKET_MISSING",
+                    f"{self.location.scheme}://{self.location.bucket}: found no such bucket",
+                    hint="create it, or correct its name: livemart makes no bucket",
+                ) from None
+            if isinstance(error, _ANSWERS):
+                raise
+            # A store repeats in its body what was asked, with the id of the key.
+            reason = first_lines(error).partition(": <")[0]
+            if isinstance(error, _DENIED):
+                raise StorageError(
+                    "STORAGE_DENIED",
+                    f"{self._url(name)}: {reason}",
+                    hint="check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the rights of their "
+                    "owner: to list the bucket, to read, write and delete its objects",
+                ) from None
+            raise StorageError(
+                "STORAGE_AWAY",
+                f"{self._url(name)}: no answer for {self.patience_s:g} s: {reason}",
+                hint="check the network, AWS_ENDPOINT_URL and AWS_REGION, then run it again: "
+                "nothing is lost",
+            ) from None
+
+
+def _has_no_answer(error: BaseException) -> bool:
+    is_answer = isinstance(error, (*_ANSWERS, *_DENIED)) or _NO_BUCKET in str(error)
+    return isinstance(error, BaseError) and not is_answer

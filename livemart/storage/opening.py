@@ -1,0 +1,32 @@
+"""Opens the storage of a place: a kind of store is one line here, and one file beside it.
+
+Used where a warehouse is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from livemart.extras import require_extra
+from livemart.storage.local import LocalStorage
+from livemart.storage.location import Location
+from livemart.storage.storage import Storage
+
+
+def open_storage(place: Path | str) -> Storage:
+    """Return the storage of a path or URL; nothing is read yet.
+
+    Raises:
+        ConfigError: EXTRA_MISSING; ValueError: a URL that names no bucket of a known kind.
+    """
+    location = Location.parse(place)
+    match location.scheme:
+        case "":
+            return LocalStorage(location)
+        case "s3":
+            require_extra("s3")
+            from livemart.storage.object import ObjectStorage
+
+            return ObjectStorage.open(location, os.environ)
+    raise ValueError(f"{location.scheme}://{location.bucket}: found no store of this kind")

@@ -1,0 +1,116 @@
+"""Says what every storage promises: objects that are whole, by name, below one folder.
+
+Used by the rooms that keep tables and state. A name is relative, with slashes. The next look finds
+every object that was written. No object is renamed or appended to, no folder is made or asked for,
+and no time says which of two objects is newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from pyarrow.fs import FileSystem
+
+from livemart.storage.location import Location
+
+
+class Taken(FileExistsError):
+    """Another writer created the object first; nothing was written."""
+
+
+class Missing(FileNotFoundError):
+    """The object does not exist."""
+
+
+class Changed(Exception):
+    """The object is no longer the one that was read; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectEntry:
+    """An object: `size` in bytes, `etag` another if it is written again, `modified` in UTC."""
+
+    name: str
+    size: int
+    etag: str
+    modified: datetime
+
+
+class Storage(Protocol):
+    """Objects below `location`. Safe to use from several threads.
+
+    A storage in a bucket raises from each method:
+        StorageError: STORAGE_AWAY after some patience, STORAGE_DENIED, BUCKET_MISSING.
+    """
+
+    @property
+    def location(self) -> Location:
+        """The folder that holds the objects."""
+        ...
+
+    def below(self, folder: str) -> Storage:
+        """Return the storage of a folder in this one."""
+        ...
+
+    def create(self, name: str, data: bytes) -> None:
+        """Create an object, whole or not at all. Raises Taken."""
+        ...
+
+    def put(self, name: str, data: bytes, *, synced: bool = True) -> None:
+        """Create or replace an object: a reader sees the old content or the new one.
+
+        Args:
+            name: of the object.
+            data: its content, which survives a loss of power when this returns.
+            synced: False for a new name that no other object mentions yet: on a disk it may be
+                torn by a crash.
+        """
+        ...
+
+    def replace_if(self, name: str, data: bytes, etag: str) -> None:
+        """Replace an object that is still the one of an ETag. Raises Changed."""
+        ...
+
+    def get(self, name: str) -> bytes:
+        """Return the content of an object. Raises Missing."""
+        ...
+
+    def get_range(self, name: str, start: int, size: int) -> bytes:
+        """Return `size` bytes of an object from `start`, all within it. Raises Missing."""
+        ...
+
+    def head(self, name: str) -> ObjectEntry | None:
+        """Return what is known of an object without its content; None if it does not exist."""
+        ...
+
+    def list(self, folder: str = "", after: str = "", most: int | None = None) -> list[ObjectEntry]:
+        """Return the objects below a folder and its folders, sorted by name.
+
+        Args:
+            folder: a name; all objects if empty.
+            after: only names greater than this one.
+            most: the first of these, at most so many.
+        """
+        ...
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Remove objects; one that does not exist is no error."""
+        ...
+
+    def filesystem(self) -> FileSystem:
+        """Return a file system of pyarrow, to read objects by their names."""
+        ...
+
+    def options(self) -> dict[str, str]:
+        """Return the storage options of deltalake. They hold secrets: never log them."""
+        ...
+
+    def spark_settings(self) -> Mapping[str, str]:
+        """Return the settings of a Spark session that opens `location.spark_url`.
+
+        They hold secrets, under names that Spark's page does not show.
+        """
+        ...

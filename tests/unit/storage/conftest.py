@@ -1,0 +1,7 @@
+"""The storages that each test of the protocol runs over."""
+
+from __future__ import annotations
+
+from tests.storages import bucket_server, storage
+
+__all__ = ["bucket_server", "storage"]

@@ -1,0 +1,44 @@
+"""A place has one name for each engine that opens it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from livemart.storage.location import Location
+
+
+@pytest.mark.parametrize("place", ["/data/ware house%20#?", Path("/data/ware house%20#?")])
+def test_a_path_is_called_what_it_is(place: Path | str) -> None:
+    location = Location.parse(place).join("mart")
+
+    assert location.url == location.spark_url == "/data/ware house%20#?/mart"
+    assert (location.scheme, location.bucket) == ("", "")
+
+
+@pytest.mark.parametrize("url", ["s3://my-mart", "s3://my-mart/"])
+def test_a_bucket_may_have_no_prefix(url: str) -> None:
+    location = Location.parse(url)
+
+    assert (location.url, location.bucket, location.path) == ("s3://my-mart", "my-mart", "")
+    assert location.join("eu").join("orders").path == "eu/orders"
+    assert location.join("eu") == Location.parse("s3://my-mart/eu/")
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://user:secret@mart/a", "s3://mart/a?sig=secret", "s3://mart//a", "s3:///a"]
+)
+def test_a_url_that_names_no_bucket_is_refused_without_its_secret(url: str) -> None:
+    with pytest.raises(ValueError, match="a URL of s3 that names no bucket") as caught:
+        Location.parse(url)
+
+    assert "secret" not in str(caught.value)
+
+
+def test_what_is_elsewhere_has_no_name_below() -> None:
+    location = Location.parse("s3://mart/eu")
+
+    assert location.relative("s3://mart/eu/a/b") == "a/b"
+    assert location.relative("s3://mart/europe/a") is None
+    assert location.relative("s3://mart/eu") is None
