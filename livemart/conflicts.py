@@ -17,7 +17,6 @@ CONFLICTS = (
     "DELTA_CONCURRENT",
     "DELTA_METADATA_CHANGED",
     "DELTA_PROTOCOL_CHANGED",
-    "VersionTakenError",
 )
 # A table that is being replaced may be missed for a moment; one that is gone stays so.
 _PASSING = ("CommitFailedError", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")

@@ -12,7 +12,6 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -35,22 +34,22 @@ class _Rows:
     """Rows of files, the one used least recently first, and their bytes together."""
 
     def __init__(self) -> None:
-        self._tables: OrderedDict[Path, pa.Table] = OrderedDict()
+        self._tables: OrderedDict[str, pa.Table] = OrderedDict()
         self.size_bytes = 0
 
-    def __contains__(self, path: Path) -> bool:
+    def __contains__(self, path: str) -> bool:
         return path in self._tables
 
-    def get(self, path: Path) -> pa.Table | None:
+    def get(self, path: str) -> pa.Table | None:
         if path in self._tables:
             self._tables.move_to_end(path)
         return self._tables.get(path)
 
-    def add(self, path: Path, rows: pa.Table) -> None:
+    def add(self, path: str, rows: pa.Table) -> None:
         self._tables[path] = rows
         self.size_bytes += rows.nbytes
 
-    def take(self, path: Path) -> pa.Table | None:
+    def take(self, path: str) -> pa.Table | None:
         rows = self._tables.pop(path, None)
         self.size_bytes -= 0 if rows is None else rows.nbytes
         return rows
@@ -73,15 +72,15 @@ class FileCache:
         self._live = _Rows()
         self._replaced = _Rows()
         # Files that were asked for once.
-        self._asked: OrderedDict[Path, None] = OrderedDict()
+        self._asked: OrderedDict[str, None] = OrderedDict()
 
-    def rows(self, path: Path) -> pa.Table | None:
+    def rows(self, path: str) -> pa.Table | None:
         """Return the rows of a file, without partition columns; None if they are not kept."""
         with self._lock:
             rows = self._live.get(path)
             return self._replaced.get(path) if rows is None else rows
 
-    def keep(self, path: Path, rows: pa.Table) -> None:
+    def keep(self, path: str, rows: pa.Table) -> None:
         """Keep the rows of a file; the files used least recently make room."""
         rows = rows.combine_chunks()
         with self._lock:
@@ -90,7 +89,7 @@ class FileCache:
             self._live.add(path, rows)
             self._make_room()
 
-    def replaced(self, paths: Iterable[Path]) -> None:
+    def replaced(self, paths: Iterable[str]) -> None:
         """Let files that the newest version no longer has be the first to make room."""
         with self._lock:
             for path in paths:
@@ -103,7 +102,7 @@ class FileCache:
         self._live.shrink(most)
         self._replaced.shrink(min(most // _PART_OF_REPLACED, most - self._live.size_bytes))
 
-    def is_worth_keeping(self, path: Path) -> bool:
+    def is_worth_keeping(self, path: str) -> bool:
         """Return whether a file is kept, or was asked for before: once is no reason to keep it."""
         with self._lock:
             if path in self._live or path in self._replaced or path in self._asked:

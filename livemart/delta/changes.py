@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +17,8 @@ from livemart.arrow.bags import WEIGHT, net_rows
 from livemart.arrow.variants import nothing_of
 from livemart.delta.log import Action, LogFile, log_file, read_entry
 from livemart.delta.parquet import read_change_file
-from livemart.errors import RefreshError
+from livemart.errors import RefreshError, first_lines
+from livemart.storage.storage import Storage
 
 _CACHED_BYTES = 256 * 1024 * 1024
 # For each table: a reader is one snapshot behind, which is one or two commits.
@@ -33,12 +33,12 @@ class NetChanges:
         self._changes: OrderedDict[LogFile, pa.Table] = OrderedDict()
         self._bytes = 0
 
-    def keep(self, root: Path, version: int, change: pa.Table) -> None:
+    def keep(self, table: Storage, version: int, change: pa.Table) -> None:
         """Keep the net change of a commit, of the form that `between` returns."""
-        file = log_file(root, version)
+        file = log_file(table, version)
         if file is None:
             return
-        outdated = log_file(root, version - _CACHED_VERSIONS)
+        outdated = log_file(table, version - _CACHED_VERSIONS)
         with self._lock:
             self._changes[file] = change
             self._bytes += change.nbytes
@@ -48,7 +48,7 @@ class NetChanges:
                 self._bytes -= self._changes.popitem(last=False)[1].nbytes
 
     def between(
-        self, root: Path, relation: str, schema: pa.Schema, from_version: int, to_version: int
+        self, table: Storage, relation: str, schema: pa.Schema, from_version: int, to_version: int
     ) -> pa.Table:
         """Return the net change between two versions.
 
@@ -70,11 +70,11 @@ class NetChanges:
             )
         pieces = []
         for version in range(from_version + 1, to_version + 1):
-            file = log_file(root, version)
+            file = log_file(table, version)
             with self._lock:
                 cached = None if file is None else self._changes.get(file)
             fits = cached is not None and cached.drop_columns([WEIGHT]).schema.equals(schema)
-            pieces.append(cached if fits else _logged_change(root, relation, version, schema))
+            pieces.append(cached if fits else _logged_change(table, relation, version, schema))
         if len(pieces) == 1:
             return pieces[0]
         stacked = pa.concat_tables(pieces) if pieces else _nothing(schema)
@@ -82,9 +82,9 @@ class NetChanges:
         return net_rows(stacked.select(schema.names), stacked.column(WEIGHT))
 
 
-def _logged_change(root: Path, relation: str, version: int, schema: pa.Schema) -> pa.Table:
+def _logged_change(table: Storage, relation: str, version: int, schema: pa.Schema) -> pa.Table:
     """Read the net change of one commit from its change files, or from the files it swapped."""
-    entry = read_entry(root, version)
+    entry = read_entry(table, version)
     if entry is None:
         raise changes_unavailable(relation, version, "its log entry is gone")
     wide = schema.append(pa.field("_change_type", pa.string()))
@@ -92,7 +92,7 @@ def _logged_change(root: Path, relation: str, version: int, schema: pa.Schema) -
     signs: list[pa.Array] = []
     try:
         for action in entry.cdc:
-            rows = read_change_file(root, action, wide)
+            rows = read_change_file(table, action, wide)
             kinds = rows.column("_change_type")
             added = pc.is_in(kinds, pa.array(["insert", "update_postimage"]))
             signs.append(pc.if_else(added, 1, -1).combine_chunks())
@@ -105,11 +105,11 @@ def _logged_change(root: Path, relation: str, version: int, schema: pa.Schema) -
                 continue
             if action.get("deletionVector") is not None:
                 raise changes_unavailable(relation, version, "deletion vectors")
-            rows = read_change_file(root, action, schema)
+            rows = read_change_file(table, action, schema)
             signs.append(pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows))
             pieces.append(rows)
     except FileNotFoundError as error:
-        raise changes_unavailable(relation, version, f"{error.filename} is gone") from error
+        raise changes_unavailable(relation, version, first_lines(error)) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise changes_unavailable(relation, version, f"its schema differs ({error})") from error
     if not pieces:

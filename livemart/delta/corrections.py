@@ -48,7 +48,7 @@ def commit_corrections(
         The number of files corrected (0: nothing was committed), and whether none is left.
 
     Raises:
-        VersionTakenError: another writer committed in between; nothing was changed.
+        Taken: another writer committed in between; nothing was changed.
     """
     listed = files.files()
     misleading = _misleading(table, files, listed)
@@ -70,7 +70,7 @@ def commit_corrections(
         count += 1
     if actions:
         write_entry(
-            files.root,
+            files.storage,
             files.version + 1,
             actions,
             operation="COMPUTE STATS",

@@ -1,29 +1,28 @@
-"""Reads and writes the commits of Delta's log on a local disk.
+"""Reads and writes the commits of Delta's log.
 
 Used by the small lane and by all readers of a commit's actions. deltalake writes a change of few
 rows by a MERGE that costs 100 to 600 ms and cannot compare maps. The small lane knows the files
 that it rewrites, so it writes the commit itself (delta-io/delta, PROTOCOL.md; ADR-0006). A commit
-file appears by link(2), which fails if another writer took the version.
+is created by the storage, which refuses it if another writer took the version.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from livemart.storage.storage import Missing, Storage
+
 Action = Mapping[str, Any]
-# A commit file's path, inode and time.
-LogFile = tuple[str, int, int]
+# The folder, name and ETag of a commit's file.
+LogFile = tuple[str, str, str]
 
-
-class VersionTakenError(Exception):
-    """Another writer committed this version first."""
+_VERSIONED = re.compile(r"_delta_log/\d{20}\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,38 +43,32 @@ class LogEntry:
     cdc: Sequence[Action] = field(repr=False)
 
 
-def has_commits(table: Path) -> bool:
+def has_commits(table: Storage) -> bool:
     """Return True if a folder is a Delta table: its log holds a commit or a checkpoint."""
-    try:
-        names = os.listdir(table / "_delta_log")
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return any(name[:20].isdigit() and name[20:21] == "." for name in names)
+    # Names of versions begin with a digit, and are the first that do.
+    first = table.list("_delta_log", after="_delta_log/0", most=1)
+    return any(_VERSIONED.match(entry.name) for entry in first)
 
 
-def log_path(table: Path, version: int) -> Path:
-    """Return the path of a commit's JSON file."""
-    return table / "_delta_log" / f"{version:020d}.json"
+def log_name(version: int) -> str:
+    """Return the name of a commit's JSON file."""
+    return f"_delta_log/{version:020d}.json"
 
 
-def log_file(table: Path, version: int) -> LogFile | None:
+def log_file(table: Storage, version: int) -> LogFile | None:
     """Return the identity of a commit's file; None if it was removed.
 
     A table that was dropped and created again has another.
     """
-    path = str(log_path(table, version))
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return path, status.st_ino, status.st_mtime_ns
+    entry = table.head(log_name(version))
+    return None if entry is None else (table.location.url, entry.name, entry.etag)
 
 
-def read_entry(table: Path, version: int) -> LogEntry | None:
+def read_entry(table: Storage, version: int) -> LogEntry | None:
     """Return what a commit did, or None if its file is gone (cleaned up, or never written)."""
     try:
-        text = log_path(table, version).read_text(encoding="utf-8")
-    except FileNotFoundError:
+        text = table.get(log_name(version)).decode()
+    except Missing:
         return None
     actions: dict[str, list[Any]] = {}
     # Not `splitlines`: of a line's ends JSON escapes none but the first 32 characters.
@@ -98,7 +91,7 @@ def read_entry(table: Path, version: int) -> LogEntry | None:
     )
 
 
-def read_entries(table: Path, after: int, through: int) -> Iterator[LogEntry | None]:
+def read_entries(table: Storage, after: int, through: int) -> Iterator[LogEntry | None]:
     """Yield the commits `after` < version <= `through`; None for one whose file is gone."""
     for version in range(after + 1, through + 1):
         yield read_entry(table, version)
@@ -114,7 +107,7 @@ def log_json(value: Any) -> str:
 
 
 def write_entry(
-    table: Path,
+    table: Storage,
     version: int,
     actions: Iterable[Action],
     *,
@@ -127,7 +120,7 @@ def write_entry(
     """Write one commit, all or nothing.
 
     Raises:
-        VersionTakenError: another writer committed this version first; nothing was written.
+        Taken: another writer committed this version first; nothing was written.
     """
     now = int(time.time() * 1000)
     info = {
@@ -145,18 +138,7 @@ def write_entry(
     transaction = {"appId": app_id, "version": app_version, "lastUpdated": now}
     lines = [{"commitInfo": info}, {"txn": transaction}, *actions]
     body = "\n".join(map(log_json, lines)) + "\n"
-    target = log_path(table, version)
-    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(body)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, target)
-    except FileExistsError as error:
-        raise VersionTakenError(f"version {version} of {table}") from error
-    finally:
-        draft.unlink()
+    table.create(log_name(version), body.encode())
 
 
 def _user_metadata(info: Mapping[str, Any]) -> Mapping[str, str]:

@@ -9,79 +9,88 @@ stays for as long as `delta.logRetentionDuration` says.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from livemart.delta.log import log_file
+from livemart.delta.open_tables import open_table
+from livemart.storage.storage import Missing, Storage
+
+_ENTRY = re.compile(r"_delta_log/(\d+)\.json")
+# Spark's own, of an entry and of its checksum: `2.crc`, `.2.json.crc`, `.2.crc.crc`.
+_CHECKSUM = re.compile(r"_delta_log/\.?(\d+)\..*crc")
 
 
-def old_files(folder: Path, kept_versions: Collection[int] = ()) -> list[Path]:
-    """Return the files to remove.
+def old_files(table: Storage, kept_versions: Collection[int] = ()) -> list[str]:
+    """Return the names of the files to remove.
 
     Args:
-        folder: of the table.
+        table: its storage.
         kept_versions: whose files stay, however old; one whose entry in the log is gone has none.
 
     Raises:
         DeltaError: it is no table, or its log cannot be read: then nothing is known to be old.
         OSError: the folder cannot be listed.
     """
-    table = DeltaTable(str(folder))
     # Each version is asked by itself: one whose log entries are gone would refuse the whole list.
-    named = {path for version in kept_versions for path in _files_of(folder, version)}
-    paths = map(unquote, table.vacuum(dry_run=True, full=True))
+    named = {path for version in kept_versions for path in _files_of(table, version)}
+    paths = map(unquote, open_table(table).vacuum(dry_run=True, full=True))
     # deltalake 1.6 does not see that a version names them.
     return [
-        folder / path
+        path
         for path in paths
-        if path not in named and not Path(path).name.startswith("deletion_vector_")
+        if path not in named and not path.rpartition("/")[2].startswith("deletion_vector_")
     ]
 
 
-def remove_file(path: Path) -> int:
+def remove_file(table: Storage, name: str) -> int:
     """Remove a file and the checksum that Spark writes beside it; return the bytes of the file.
 
     Raises:
-        OSError: FileNotFoundError, if another process has removed it.
+        Missing: another process has removed it.
     """
-    size = path.stat().st_size
-    path.unlink()
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    size = size_of(table, name)
+    folder, slash, file = name.rpartition("/")
+    table.delete([name, f"{folder}{slash}.{file}.crc"])
     return size
 
 
-def remove_old_entries(folder: Path, kept_versions: Collection[int] = ()) -> None:
+def size_of(table: Storage, name: str) -> int:
+    """Return the bytes of a file. Raises Missing."""
+    if (entry := table.head(name)) is None:
+        raise Missing(name)
+    return entry.size
+
+
+def remove_old_entries(table: Storage, kept_versions: Collection[int] = ()) -> None:
     """Remove the log entries that are too old, and their checksums.
 
     Args:
-        folder: of the table.
+        table: its storage.
         kept_versions: that stay readable, however old; one whose entry is gone already is not.
 
     Raises:
         DeltaError: the log cannot be read; OSError: it cannot be written.
     """
-    log = folder / "_delta_log"
-    readable = [version for version in kept_versions if log_file(folder, version) is not None]
+    readable = [version for version in kept_versions if log_file(table, version) is not None]
     # An entry is of use from the checkpoint before the oldest version on.
-    DeltaTable(str(folder), version=min(readable, default=None)).cleanup_metadata()
-    versions = {path.stem for path in log.glob("[0-9]*.json")}
-    for checksum in (*log.glob("[0-9]*.crc"), *log.glob(".[0-9]*.crc")):
-        # Spark's own, of an entry and of its checksum: `2.crc`, `.2.json.crc`, `.2.crc.crc`.
-        if checksum.name.lstrip(".").partition(".")[0] not in versions:
-            checksum.unlink(missing_ok=True)
+    open_table(table, min(readable, default=None)).cleanup_metadata()
+    names = [entry.name for entry in table.list("_delta_log")]
+    versions = {match[1] for name in names if (match := _ENTRY.fullmatch(name))}
+    checksums = [(name, match[1]) for name in names if (match := _CHECKSUM.fullmatch(name))]
+    table.delete(name for name, version in checksums if version not in versions)
 
 
-def _files_of(folder: Path, version: int) -> set[str]:
+def _files_of(table: Storage, version: int) -> set[str]:
     try:
-        table = DeltaTable(str(folder), version=version)
+        opened = open_table(table, version)
     except DeltaError:
-        if log_file(folder, version) is None:
+        if log_file(table, version) is None:
             return set()
         raise
-    paths = pa.table(table.get_add_actions()).column("path").to_pylist()
+    paths = pa.table(opened.get_add_actions()).column("path").to_pylist()
     return {unquote(path) for path in paths}

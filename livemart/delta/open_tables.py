@@ -1,4 +1,4 @@
-"""Keeps tables open, so that asking for a version costs two stat(2) and no replay of the log.
+"""Keeps tables open, so that asking for a version costs two looks and no replay of the log.
 
 Used by the warehouse alone. If a table was dropped, created again or written by others, the next
 question notices.
@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -20,12 +19,14 @@ from livemart.delta.cache import FileCache
 from livemart.delta.log import LogFile, has_commits, log_file
 from livemart.delta.version import SharedFiles, TableVersion, version_gone
 from livemart.errors import RefreshError
+from livemart.storage.storage import Storage
 
 _CACHED_INDEXES = 64
 
 
 @dataclass(slots=True)
 class _Handle:
+    storage: Storage
     lock: threading.RLock
     shared: SharedFiles
     table: DeltaTable | None = None
@@ -33,20 +34,24 @@ class _Handle:
     log_file: LogFile | None = None
 
 
+def open_table(storage: Storage, version: int | None = None) -> DeltaTable:
+    """Open the table of a storage by deltalake. Raises DeltaError."""
+    return DeltaTable(storage.location.url, version, storage_options=storage.options() or None)
+
+
 class OpenTables:
     """The newest version of each table, and pinned versions that were asked for lately."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
         self._lock = threading.Lock()
         self._handles: dict[str, _Handle] = {}
         self._files = FileCache()
         self._indexes: OrderedDict[LogFile, TableVersion] = OrderedDict()
 
-    def path(self, relation: str) -> Path:
-        """Return the folder of `schema.identifier`."""
-        schema, identifier = relation.split(".", 1)
-        return self._root / schema / identifier
+    def storage(self, relation: str) -> Storage:
+        """Return the storage of `schema.identifier`."""
+        return self._handle(relation).storage
 
     @contextmanager
     def held(self, relation: str) -> Iterator[tuple[DeltaTable, TableVersion]]:
@@ -66,18 +71,18 @@ class OpenTables:
     def _handle(self, relation: str) -> _Handle:
         with self._lock:
             if (handle := self._handles.get(relation)) is None:
-                handle = _Handle(threading.RLock(), SharedFiles(files=self._files))
+                storage = self._storage.below(relation.replace(".", "/", 1))
+                handle = _Handle(storage, threading.RLock(), SharedFiles(files=self._files))
                 self._handles[relation] = handle
             return handle
 
     def newest(self, relation: str) -> TableVersion:
         """Return the newest version's files, from the open handle if that is still newest."""
-        root = self.path(relation)
         handle = self._handle(relation)
         with handle.lock:
             if handle.index is not None and handle.table is not None:
                 version = handle.index.version
-                newest, following = (log_file(root, it) for it in (version, version + 1))
+                newest, following = (log_file(handle.storage, it) for it in (version, version + 1))
                 if newest != handle.log_file:
                     handle.table = None  # dropped, or made anew
                 elif following is None:
@@ -89,20 +94,21 @@ class OpenTables:
                         handle.table = None
             if handle.table is None:
                 handle.table = self.open(relation)
-            handle.index = TableVersion(handle.table, relation, root, handle.shared)
-            handle.log_file = log_file(root, handle.index.version)
+            handle.index = TableVersion(handle.table, relation, handle.storage, handle.shared)
+            handle.log_file = log_file(handle.storage, handle.index.version)
             return handle.index
 
     def open(self, relation: str, version: int | None = None) -> DeltaTable:
         """Open a table. Raises RefreshError TABLE_MISSING, VERSION_GONE."""
+        storage = self.storage(relation)
         try:
-            return DeltaTable(str(self.path(relation)), version=version)
+            return open_table(storage, version)
         except TableNotFoundError as error:
-            if version is not None and has_commits(self.path(relation)):
+            if version is not None and has_commits(storage):
                 raise version_gone(relation, version) from error
             raise RefreshError(
                 "TABLE_MISSING",
-                f"{relation}: no Delta table at {self.path(relation)}",
+                f"{relation}: no Delta table at {storage.location.url}",
                 hint="run build to make the table again",
             ) from error
         except DeltaError as error:
@@ -112,7 +118,7 @@ class OpenTables:
         """Return the files of a version; newest if None. Raises RefreshError VERSION_GONE."""
         if version is None:
             return self.newest(relation)
-        file = log_file(self.path(relation), version)
+        file = log_file(self.storage(relation), version)
         with self._lock:
             if file is not None and file in self._indexes:
                 self._indexes.move_to_end(file)
@@ -121,9 +127,9 @@ class OpenTables:
         if newest.version == version:
             index = newest
         else:
-            shared = self._handle(relation).shared
+            handle = self._handle(relation)
             table = self.open(relation, version)
-            index = TableVersion(table, relation, self.path(relation), shared)
+            index = TableVersion(table, relation, handle.storage, handle.shared)
         with self._lock:
             if file is not None:
                 self._indexes[file] = index

@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, unquote
 
@@ -29,6 +28,7 @@ from livemart.delta.skipping.bounds import (
     log_statistics,
 )
 from livemart.delta.table_schema import require_whole
+from livemart.storage.storage import Storage
 
 _Part = tuple[PartitionValues, pa.Table]
 
@@ -41,7 +41,7 @@ _Result = TypeVar("_Result")
 
 
 def write_files(
-    root: Path, parts: Sequence[_Part], indexed: Sequence[str] | None = None
+    table: Storage, parts: Sequence[_Part], indexed: Sequence[str] | None = None
 ) -> list[Action]:
     """Write one Parquet file for each part of one table; return their `add` actions, in order.
 
@@ -51,17 +51,17 @@ def write_files(
     """
     parts = [(partition, _in_files(rows)) for partition, rows in parts]
     repeating = _repeating_columns(parts)
-    return in_parallel(lambda part: _write_data(root, *part, repeating, indexed), parts)
+    return in_parallel(lambda part: _write_data(table, *part, repeating, indexed), parts)
 
 
-def write_change_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
+def write_change_files(table: Storage, parts: Sequence[_Part]) -> list[Action]:
     """Write one change-feed file for each part (with `_change_type`), return `cdc` actions."""
     parts = [(partition, _in_files(rows)) for partition, rows in parts]
     repeating = _repeating_columns(parts)
-    return in_parallel(lambda part: _write_change(root, *part, repeating), parts)
+    return in_parallel(lambda part: _write_change(table, *part, repeating), parts)
 
 
-def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
+def read_change_file(table: Storage, action: Action, schema: pa.Schema) -> pa.Table:
     """Return the rows of a data or change file that the log names, partition columns filled in.
 
     Args:
@@ -69,7 +69,7 @@ def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
         schema: plain schema; columns that the file lacks are NULL.
     """
     partition: PartitionValues = action.get("partitionValues") or {}
-    file = pq.ParquetFile(root / unquote(action["path"]), coerce_int96_timestamp_unit="us")
+    file = open_file(table, action["path"], pre_buffer=False)
     present = set(file.schema_arrow.names) - set(partition)
     data = file.read(columns=[name for name in schema.names if name in present])
     values = {
@@ -78,6 +78,16 @@ def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
         if (text := partition.get(field.name)) is not None
     }
     return completed(data, schema, values, file.metadata.num_rows)
+
+
+def open_file(table: Storage, path: str, *, pre_buffer: bool) -> pq.ParquetFile:
+    """Open a file that the log names. Raises FileNotFoundError."""
+    return pq.ParquetFile(
+        unquote(path),
+        filesystem=table.filesystem(),
+        coerce_int96_timestamp_unit="us",
+        pre_buffer=pre_buffer,
+    )
 
 
 def completed(
@@ -114,14 +124,14 @@ def _in_files(rows: pa.Table) -> pa.Table:
 
 
 def _write_data(
-    root: Path,
+    table: Storage,
     partition: PartitionValues,
     rows: pa.Table,
     repeating: Sequence[str],
     indexed: Sequence[str] | None,
 ) -> Action:
     path = _new_path(partition, "part")
-    size, footer = _write_parquet(root / path, rows, repeating)
+    size, footer = _write_parquet(table, path, rows, repeating)
     if indexed is None:
         indexed = indexed_columns(rows.column_names, {})
     indexed = [name for name in indexed if name in rows.column_names]
@@ -138,10 +148,10 @@ def _write_data(
 
 
 def _write_change(
-    root: Path, partition: PartitionValues, rows: pa.Table, repeating: Sequence[str]
+    table: Storage, partition: PartitionValues, rows: pa.Table, repeating: Sequence[str]
 ) -> Action:
     path = f"_change_data/{_new_path(partition, 'cdc')}"
-    size, _ = _write_parquet(root / path, rows, repeating)
+    size, _ = _write_parquet(table, path, rows, repeating)
     return {
         "cdc": {
             "path": quote(path, safe="/=+"),
@@ -162,7 +172,7 @@ def _new_path(partition: PartitionValues, prefix: str) -> str:
 
 
 def _write_parquet(
-    path: Path, rows: pa.Table, repeating: Sequence[str]
+    table: Storage, path: str, rows: pa.Table, repeating: Sequence[str]
 ) -> tuple[int, pq.FileMetaData]:
     """Write one file; return its bytes, and its metadata as Parquet has them.
 
@@ -170,12 +180,12 @@ def _write_parquet(
     DuckDB hold to be above all numbers. A dictionary with one zero does not have the other for
     Spark, which compares bits there. So such columns have neither.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     written: list[pq.FileMetaData] = []
     with_nan, others = leaves_with_nan(rows)
+    sink = pa.BufferOutputStream()
     pq.write_table(
         rows,
-        path,
+        sink,
         compression="snappy",
         use_dictionary=[it for it in repeating if not has_zero(rows.column(it))],
         column_encoding=dict.fromkeys(_packed_columns(rows.schema), "DELTA_BINARY_PACKED"),
@@ -185,7 +195,9 @@ def _write_parquet(
         store_schema=False,
         metadata_collector=written,
     )
-    return path.stat().st_size, written[0]
+    data = sink.getvalue().to_pybytes()
+    table.put(path, data, synced=False)
+    return len(data), written[0]
 
 
 def _repeating_columns(parts: Sequence[_Part]) -> list[str]:

@@ -69,7 +69,7 @@ def write_rows(files: TableVersion, rows: pa.Table, *, key: Sequence[str]) -> li
     order_by = order_column(files.schema, key)
     parts = split_partitions(rows, files.partition_columns)
     laid_out = [(values, file) for values, part in parts for file in lay_out([], part, order_by)]
-    return write_files(files.root, laid_out, files.indexed)
+    return write_files(files.storage, laid_out, files.indexed)
 
 
 def commit_diff(
@@ -93,7 +93,7 @@ def commit_diff(
 
     Raises:
         StoredRowsError: the table does not hold the rows to remove, or its key is not unique.
-        VersionTakenError: another writer committed in between; nothing was changed.
+        Taken: another writer committed in between; nothing was changed.
     """
     rows = diff.select(files.schema.names)
     old_counts = diff.column(OLD_COUNT).to_numpy()
@@ -115,7 +115,7 @@ def commit_diff(
         actions += [_change_of(files, action["add"]) for action in written]
     actions += written
     write_entry(
-        files.root,
+        files.storage,
         files.version + 1,
         actions,
         operation="MERGE" if removed_rows.num_rows else "WRITE",
@@ -136,7 +136,7 @@ def commit_rows(files: TableVersion, rows: pa.Table, *, tag: Tag) -> int:
     removes = [remove_action(file) for file in files.files()]
     order_by = order_column(files.schema, ())
     written = write_files(
-        files.root,
+        files.storage,
         [
             (values, file)
             for values, part in split_partitions(rows, files.partition_columns)
@@ -145,7 +145,7 @@ def commit_rows(files: TableVersion, rows: pa.Table, *, tag: Tag) -> int:
         files.indexed,
     )
     write_entry(
-        files.root,
+        files.storage,
         files.version + 1,
         [*removes, *written],
         operation="WRITE",
@@ -250,7 +250,7 @@ def _rewrite(
         for values, remaining, new in parts
         for rows in lay_out(remaining, new, order_by)
     ]
-    adds = write_files(files.root, laid_out, files.indexed)
+    adds = write_files(files.storage, laid_out, files.indexed)
     for action, (_, rows) in zip(adds, laid_out, strict=True):
         files.written(action["add"]["path"], rows)
     if not touched:
@@ -261,7 +261,7 @@ def _rewrite(
     changed = pa.concat_tables(
         [_with_change_type(removed_rows, "delete"), _with_change_type(added, "insert")]
     )
-    cdc = write_change_files(files.root, list(split_partitions(changed, partitions)))
+    cdc = write_change_files(files.storage, list(split_partitions(changed, partitions)))
     return [*(remove_action(piece.file) for piece in touched), *adds, *cdc], removed_rows.num_rows
 
 
@@ -290,8 +290,8 @@ def partition_texts(file: DataFile) -> PartitionValues:
 def _change_of(files: TableVersion, added: Action) -> Action:
     """Write the change file of a file of new rows."""
     values: PartitionValues = added["partitionValues"]
-    rows = read_change_file(files.root, added, files.schema).drop_columns(list(values))
-    (change,) = write_change_files(files.root, [(values, _with_change_type(rows, "insert"))])
+    rows = read_change_file(files.storage, added, files.schema).drop_columns(list(values))
+    (change,) = write_change_files(files.storage, [(values, _with_change_type(rows, "insert"))])
     return change
 
 
@@ -324,7 +324,7 @@ def rewritten(files: TableVersion, file: DataFile, schema: pa.Schema) -> list[Ac
     stored = rows.drop_columns(list(files.partition_columns))
     actions = [
         remove_action(file),
-        *write_files(files.root, [(partition_texts(file), stored)], files.indexed),
+        *write_files(files.storage, [(partition_texts(file), stored)], files.indexed),
     ]
     return [
         {name: {**body, "dataChange": False} for name, body in action.items()} for action in actions

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
-import pyarrow.fs as pfs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
@@ -27,12 +25,13 @@ from livemart.delta.cache import FileCache
 from livemart.delta.features import may_have_been_unreadable, not_readable, unreadable_reason
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
 from livemart.delta.matches import Matches, RecentMatches
-from livemart.delta.parquet import completed, in_parallel
+from livemart.delta.parquet import completed, in_parallel, open_file
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.skipping.bounds import indexed_columns
 from livemart.delta.skipping.statistics import FileBounds
 from livemart.delta.table_schema import ShreddedError, require_whole, schema_of
 from livemart.errors import RefreshError
+from livemart.storage.storage import Storage
 
 _FORMAT = pds.ParquetFileFormat(
     read_options=pds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
@@ -80,15 +79,17 @@ class TableVersion:
     can read them, too (see spark/quick_session).
     """
 
-    def __init__(self, table: DeltaTable, relation: str, root: Path, shared: SharedFiles) -> None:
+    def __init__(
+        self, table: DeltaTable, relation: str, storage: Storage, shared: SharedFiles
+    ) -> None:
         """Read the file list of an open table."""
         self.relation = relation
-        self.root = root
+        self.storage = storage
         self._shared_fragments: Fragments = shared.fragments
         self._wide: set[str] = shared.wide
         self._matches = shared.matches
         self._files = shared.files
-        self._filesystem = pfs.SubTreeFileSystem(str(root), pfs.LocalFileSystem())
+        self._filesystem = storage.filesystem()
         self.version: int = table.version()
         self.unreadable = unreadable_reason(table)
         features = table.protocol().reader_features or ()
@@ -262,8 +263,10 @@ class TableVersion:
                         yield rows.combine_chunks()
 
     def _open(self, file: DataFile, *, pre_buffer: bool) -> pq.ParquetFile:
-        path = self.root / unquote(file.path)
-        return pq.ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=pre_buffer)
+        return open_file(self.storage, file.path, pre_buffer=pre_buffer)
+
+    def _key(self, path: str) -> str:
+        return f"{self.storage.location.url}/{path}"
 
     def _completed(
         self, data: pa.Table, file: DataFile, columns: Sequence[str], count: int
@@ -294,7 +297,7 @@ class TableVersion:
     def _is_kept(self, path: str) -> bool:
         """Return whether a file is of usual size and asked for more than once."""
         is_usual = 0 <= self.rows_by_file[self._positions[path]] <= USUAL_FILE_ROWS
-        return is_usual and self._files.is_worth_keeping(self.root / path)
+        return is_usual and self._files.is_worth_keeping(self._key(path))
 
     def _files_at(self, paths: Iterable[str]) -> list[DataFile]:
         """Return the files at these paths, those that this version has."""
@@ -315,7 +318,7 @@ class TableVersion:
             RefreshError: TABLE_NOT_READABLE.
         """
         self._require_readable()
-        path = self.root / unquote(file.path)
+        path = self._key(unquote(file.path))
         data = self._files.rows(path)
         if data is None:
             source = self._open(file, pre_buffer=True)
@@ -337,12 +340,12 @@ class TableVersion:
 
     def replaced(self, files: Iterable[DataFile]) -> None:
         """Note files that a commit to this table has just taken out of it."""
-        self._files.replaced([self.root / unquote(file.path) for file in files])
+        self._files.replaced([self._key(unquote(file.path)) for file in files])
 
     def written(self, path: str, rows: pa.Table) -> None:
         """Note the rows of a file that a commit to this table has just written."""
         if rows.num_rows <= USUAL_FILE_ROWS:
-            self._files.keep(self.root / unquote(path), rows)
+            self._files.keep(self._key(unquote(path)), rows)
 
     def _column(self, name: str) -> pa.Array:
         return self._adds.column(name).combine_chunks()

@@ -28,7 +28,7 @@ from livemart.delta.corrections import commit_corrections
 from livemart.delta.log import (
     Action,
     LogEntry,
-    VersionTakenError,
+    has_commits,
     read_entries,
     read_entry,
 )
@@ -48,6 +48,8 @@ from livemart.delta.version import TableVersion
 from livemart.delta.wider_types import commit_types
 from livemart.errors import RefreshError
 from livemart.spark_sql import quoted
+from livemart.storage.opening import open_storage
+from livemart.storage.storage import Storage, Taken
 
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.
 _COARSE = timedelta(milliseconds=2)
@@ -71,24 +73,32 @@ class Commit:
 class Warehouse:
     """Tables below one folder, `root/<schema>/<identifier>`. Safe to use from several threads."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = Path(root)
-        self._tables = OpenTables(self.root)
+    def __init__(self, place: Path | Storage) -> None:
+        self._storage = open_storage(place) if isinstance(place, Path) else place
+        self._tables = OpenTables(self._storage)
         self._changes = NetChanges()
         self._of_spark: set[str] = set()
 
+    @property
+    def root(self) -> Path:
+        """The folder of a warehouse on a disk."""
+        return Path(self._storage.location.url)
+
     def path(self, relation: str) -> Path:
-        """Return the folder of `schema.identifier`."""
-        return self._tables.path(relation)
+        """Return the folder of `schema.identifier` on a disk."""
+        return Path(self.storage(relation).location.url)
+
+    def storage(self, relation: str) -> Storage:
+        """Return the storage of `schema.identifier`."""
+        return self._tables.storage(relation)
 
     def sql_at(self, relation: str, version: int) -> str:
         """Return the text after FROM by which Spark reads the table itself, at a version."""
-        return f"delta.{quoted(str(self.path(relation)))} version as of {version}"
+        return f"delta.{quoted(self.storage(relation).location.spark_url)} version as of {version}"
 
     def exists(self, relation: str) -> bool:
         """Return whether the folder holds a Delta table."""
-        log = self.path(relation) / "_delta_log"
-        return log.is_dir() and bool(DeltaTable.is_deltatable(str(self.path(relation))))
+        return has_commits(self.storage(relation))
 
     def version(self, relation: str) -> int:
         """Return the newest version. Raises RefreshError TABLE_MISSING."""
@@ -193,7 +203,7 @@ class Warehouse:
         if reason := self._unreadable_between(relation, from_version, to_version):
             raise changes_unavailable(relation, to_version, reason)
         return self._changes.between(
-            self.path(relation), relation, schema, from_version, to_version
+            self.storage(relation), relation, schema, from_version, to_version
         )
 
     def _unreadable_between(self, relation: str, v0: int, v1: int) -> str | None:
@@ -242,7 +252,7 @@ class Warehouse:
             try:
                 said = tag.counting(rows.num_rows)
                 version = commit_diff(index, rows, key=key, tag=said, written=written)
-            except VersionTakenError as error:
+            except Taken as error:
                 raise _table_changed(relation, index.version) from error
             except StoredRowsError as error:
                 raise RefreshError(
@@ -258,7 +268,7 @@ class Warehouse:
         change = rows.select(index.schema.names).append_column(
             pa.field(WEIGHT, pa.int64(), nullable=False), weights
         )
-        self._changes.keep(self.path(relation), version, change)
+        self._changes.keep(self.storage(relation), version, change)
         return Commit(version, rows.num_rows)
 
     def write(self, relation: str, rows: pa.Table, *, key: Sequence[str] = ()) -> list[Action]:
@@ -272,8 +282,7 @@ class Warehouse:
 
     def discard(self, relation: str, written: Sequence[Action]) -> None:
         """Remove files of `write` that no commit will name."""
-        for action in written:
-            (self.path(relation) / unquote(action["add"]["path"])).unlink(missing_ok=True)
+        self.storage(relation).delete(unquote(action["add"]["path"]) for action in written)
 
     def overwrite(
         self,
@@ -301,21 +310,21 @@ class Warehouse:
             rows = without_blank_partitions(rows, index.partition_columns)
             try:
                 version = commit_rows(index, rows, tag=tag)
-            except VersionTakenError as error:
+            except Taken as error:
                 raise _table_changed(relation, index.version) from error
             self._checkpoint(relation, version)
         return Commit(version, rows.num_rows)
 
     def create(self, relation: str, schema: pa.Schema, *, partition_by: Sequence[str] = ()) -> None:
         """Create an empty table with the project's table properties; nothing if it exists."""
-        path = self.path(relation)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        storage = self.storage(relation)
         DeltaTable.create(
-            str(path),
+            storage.location.url,
             DeltaSchema.from_arrow(plain_schema(schema)),
             mode="ignore",
             partition_by=list(partition_by) or None,
             configuration=dict(TABLE_PROPERTIES),
+            storage_options=storage.options(),
         )
 
     def add_columns(self, relation: str, fields: Sequence[pa.Field], tag: Tag) -> None:
@@ -344,7 +353,7 @@ class Warehouse:
             _require_writable(table, relation)
             try:
                 version = commit_types(table, index, plain_schema(schema), tag)
-            except VersionTakenError as error:
+            except Taken as error:
                 raise _table_changed(relation, index.version) from error
             self._checkpoint(relation, version)
 
@@ -372,7 +381,7 @@ class Warehouse:
                 count, is_whole = commit_corrections(
                     table, index, until=until, looks_into_files=looks_into_files
                 )
-            except VersionTakenError:
+            except Taken:
                 return 0, False
             if count:
                 self._checkpoint(relation, index.version + 1)
@@ -395,13 +404,13 @@ class Warehouse:
 
     def metadata_of(self, relation: str, version: int) -> Mapping[str, str]:
         """Return the metadata of a commit's tag; empty if it had none or its entry is gone."""
-        entry = read_entry(self.path(relation), version)
+        entry = read_entry(self.storage(relation), version)
         return {} if entry is None else entry.metadata
 
     def tagged_entry(self, relation: str, tag: Tag) -> LogEntry | None:
         """Return the commit that carries a tag; None if none does, or its entry is gone."""
         for version in range(self.version(relation), -1, -1):
-            entry = read_entry(self.path(relation), version)
+            entry = read_entry(self.storage(relation), version)
             if entry is None or entry.transactions.get(tag.app_id) == tag.version:
                 return entry
         return None
@@ -414,7 +423,7 @@ class Warehouse:
         """
         return [
             entry
-            for entry in read_entries(self.path(relation), v0, v1)
+            for entry in read_entries(self.storage(relation), v0, v1)
             if entry is None or entry.changes_data or entry.table_id is not None
         ]
 

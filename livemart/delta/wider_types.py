@@ -29,12 +29,12 @@ def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag:
         schema: the table's columns in types that hold all of their values.
 
     Raises:
-        VersionTakenError: another writer committed in between; nothing was changed.
+        Taken: another writer committed in between; nothing was changed.
     """
     # One at a time: a bulk load has written files of any size.
     actions = [action for file in files.files() for action in rewritten(files, file, schema)]
     write_entry(
-        files.root,
+        files.storage,
         files.version + 1,
         [_metadata(table, schema), *actions],
         operation="CHANGE COLUMN",

@@ -14,6 +14,7 @@ import structlog
 
 from livemart.delta.log import has_commits
 from livemart.project.graph import Project
+from livemart.storage.opening import open_storage
 
 _LOG = "_delta_log"
 _DATA = (".parquet", ".crc")
@@ -41,7 +42,7 @@ def clear_leftovers(warehouse: Path, project: Project) -> list[str]:
 
 
 def _is_leftover(folder: Path) -> bool:
-    if folder.is_symlink() or not folder.is_dir() or has_commits(folder):
+    if folder.is_symlink() or not folder.is_dir() or has_commits(open_storage(folder)):
         return False
     return all(_is_data(path, path.relative_to(folder).parts) for path in folder.rglob("*"))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import structlog
 
-from livemart.delta.old_files import old_files, remove_file, remove_old_entries
+from livemart.delta.old_files import old_files, remove_file, remove_old_entries, size_of
 from livemart.delta.properties import RETENTION
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, first_lines
@@ -26,6 +26,8 @@ from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.kept_snapshots import forget_ended, kept_snapshots
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
+from livemart.storage.opening import open_storage
+from livemart.storage.storage import Storage
 
 _EVERY = timedelta(days=1)
 
@@ -65,10 +67,10 @@ def remove_old_files(
             yield RemovedFiles(relation, error=first_lines(error))
             continue
         versions |= {version for id_, version in states if id_ == table_id}
-        yield _remove(relation, tables.path(relation), versions, is_trial=is_trial)
+        yield _remove(relation, tables.storage(relation), versions, is_trial=is_trial)
     if rows:
-        folder = StateFolder(warehouse).snapshots
-        yield _remove("snapshots", folder, (), is_trial=is_trial)
+        storage = open_storage(StateFolder(warehouse).snapshots)
+        yield _remove("snapshots", storage, (), is_trial=is_trial)
 
 
 def _forget_snapshots(warehouse: Path, now: datetime) -> RemovedFiles:
@@ -81,16 +83,19 @@ def _forget_snapshots(warehouse: Path, now: datetime) -> RemovedFiles:
     return RemovedFiles("snapshots")
 
 
-def _remove(table: str, folder: Path, versions: Collection[int], *, is_trial: bool) -> RemovedFiles:
+def _remove(
+    table: str, storage: Storage, versions: Collection[int], *, is_trial: bool
+) -> RemovedFiles:
+    remove = size_of if is_trial else remove_file
     count = size_bytes = 0
     try:
-        for path in old_files(folder, versions):
+        for name in old_files(storage, versions):
             # Another process may remove them as well.
             with suppress(FileNotFoundError):
-                size = path.stat().st_size if is_trial else remove_file(path)
-                count, size_bytes = count + 1, size_bytes + size
+                size_bytes += remove(storage, name)
+                count += 1
         if not is_trial:
-            remove_old_entries(folder, versions)
+            remove_old_entries(storage, versions)
     except Exception as error:
         # Whatever it is: it costs no micro-batch.
         return RemovedFiles(table, count, size_bytes, first_lines(error))

@@ -17,6 +17,7 @@ from livemart.spark.view_columns import ProjectView, ViewColumns
 from livemart.spark_sql import literal, quoted
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
+from livemart.storage.opening import open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +52,8 @@ def register(
         relation
         for relation in stored_tables(warehouse)
         # A build that was killed may leave a log without a commit: Spark refuses such a table.
-        if relation not in views and has_commits(warehouse.joinpath(*relation.split(".", 1)))
+        if relation not in views
+        and has_commits(open_storage(warehouse.joinpath(*relation.split(".", 1))))
     ]
     schemas = {relation.partition(".")[0] for relation in (*tables, *views)}
     schemas |= {name for it in functions if (name := function_schema(it)) is not None}

@@ -14,7 +14,6 @@ from livemart.conflicts import (
     may_pass,
     speaks_of,
 )
-from livemart.delta.log import VersionTakenError
 from livemart.errors import StateError
 from livemart.land.sources.files.problems import unreadable
 from livemart.land.sources.log_deliveries import unreadable_log
@@ -26,7 +25,6 @@ CHANGED = TableChangedError("TABLE_CHANGED", "written meanwhile", hint="")
     ("error", "is_conflict", "passes"),
     [
         (CHANGED, True, True),
-        (VersionTakenError("12"), True, True),
         (RuntimeError("[DELTA_CONCURRENT_APPEND] x"), True, True),
         (RuntimeError("[DELTA_METADATA_CHANGED] x"), True, True),
         # Its retries are used up, by whom is not said.

@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 from livemart.delta.warehouse import Warehouse
+from livemart.storage.storage import Storage
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
+def place(tmp_path: Path) -> Path | Storage:
+    """The place of the warehouse; a module may have others."""
+    return tmp_path
+
+
+@pytest.fixture
+def warehouse(place: Path | Storage) -> Warehouse:
     """A warehouse without tables."""
-    return Warehouse(tmp_path)
+    return Warehouse(place)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -15,27 +13,27 @@ ROWS = pa.table({"n": list(range(100))})
 def test_the_file_used_least_recently_makes_room() -> None:
     cache = FileCache(2 * ROWS.nbytes)
     for name in ("a", "b"):
-        cache.keep(Path(name), ROWS)
-    cache.rows(Path("a"))
+        cache.keep(name, ROWS)
+    cache.rows("a")
 
-    cache.keep(Path("c"), ROWS)
+    cache.keep("c", ROWS)
 
-    kept = [name for name in ("a", "b", "c") if cache.rows(Path(name)) is not None]
+    kept = [name for name in ("a", "b", "c") if cache.rows(name) is not None]
     assert kept == ["a", "c"]
 
 
 def test_a_file_beyond_the_bound_is_not_kept() -> None:
     cache = FileCache(ROWS.nbytes - 1)
 
-    cache.keep(Path("a"), ROWS)
+    cache.keep("a", ROWS)
 
-    assert cache.rows(Path("a")) is None
+    assert cache.rows("a") is None
 
 
 def test_a_file_is_worth_keeping_when_it_is_asked_for_again() -> None:
     cache = FileCache()
 
-    asked = [cache.is_worth_keeping(Path("a")) for _ in range(2)]
+    asked = [cache.is_worth_keeping("a") for _ in range(2)]
 
     assert asked == [False, True]
 
@@ -44,13 +42,13 @@ def test_a_file_that_was_replaced_makes_room_first() -> None:
     cache = FileCache(9 * ROWS.nbytes)
     names = [str(number) for number in range(9)]
     for name in names:
-        cache.keep(Path(name), ROWS)
+        cache.keep(name, ROWS)
 
-    cache.replaced([Path("8"), Path("never kept")])
-    assert cache.rows(Path("8")) is not None
-    cache.keep(Path("new"), ROWS)
+    cache.replaced(["8", "never kept"])
+    assert cache.rows("8") is not None
+    cache.keep("new", ROWS)
 
-    kept = [name for name in (*names, "new") if cache.rows(Path(name)) is not None]
+    kept = [name for name in (*names, "new") if cache.rows(name) is not None]
     assert kept == [*names[:8], "new"]
 
 
@@ -58,10 +56,10 @@ def test_replaced_files_have_an_eighth_of_the_room() -> None:
     """A stream replaces files all day long: without it memory grows to the bound of all files."""
     cache = FileCache(16 * ROWS.nbytes)
     for number in range(5):
-        cache.keep(Path(str(number)), ROWS)
-        cache.replaced([Path(str(number))])
+        cache.keep(str(number), ROWS)
+        cache.replaced([str(number)])
 
-    kept = [number for number in range(5) if cache.rows(Path(str(number))) is not None]
+    kept = [number for number in range(5) if cache.rows(str(number)) is not None]
     assert kept == [3, 4]
 
 

@@ -11,9 +11,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from livemart.arrow.bags import WEIGHT
 from livemart.delta.changes import NetChanges
-from livemart.delta.log import log_path
+from livemart.delta.log import log_name
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
+from livemart.storage.opening import open_storage
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
 
@@ -40,14 +41,14 @@ def test_changes_across_a_changed_column_are_unavailable(warehouse: Warehouse) -
 
 def test_changes_of_the_newest_commits_alone_stay_in_memory(tmp_path: Path) -> None:
     """Each batch leaves some: over a day they would fill what all of them may take."""
+    table = open_storage(tmp_path)
     changes, schema = NetChanges(), pa.schema([("n", pa.int64())])
     for version in range(20):
-        log_path(tmp_path, version).parent.mkdir(exist_ok=True)
         # A reader of the log finds no row.
-        log_path(tmp_path, version).write_text('{"commitInfo": {}}')
-        changes.keep(tmp_path, version, pa.table({"n": [version], WEIGHT: [1]}))
+        table.put(log_name(version), b'{"commitInfo": {}}')
+        changes.keep(table, version, pa.table({"n": [version], WEIGHT: [1]}))
 
     def found(version: int) -> bool:
-        return bool(changes.between(tmp_path, RELATION, schema, version - 1, version).num_rows)
+        return bool(changes.between(table, RELATION, schema, version - 1, version).num_rows)
 
     assert [version for version in range(1, 20) if found(version)] == list(range(4, 20))

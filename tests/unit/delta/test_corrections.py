@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from livemart.arrow.bags import WEIGHT
-from livemart.delta.log import log_path
+from livemart.delta.log import log_name
 from livemart.delta.warehouse import Warehouse
 from tests.bag_histories import bag_of
 from tests.other_readers import AWKWARD, WITH_NAN, files_of, publish
@@ -27,7 +27,7 @@ NAN = float("nan")
 def misstated(warehouse: Warehouse, rows: pa.Table, statistics: Mapping[str, Any]) -> Path:
     """Write a table of one file, of which the log says this."""
     warehouse.overwrite(RELATION, rows, tag(1))
-    path = log_path(warehouse.path(RELATION), 1)
+    path = warehouse.path(RELATION) / log_name(1)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         if "add" in line:

@@ -124,7 +124,7 @@ def test_deletion_vectors_are_no_old_files(warehouse: Warehouse) -> None:
         path.write_bytes(b"")
     _set_property(folder, "delta.deletedFileRetentionDuration", "interval 0 seconds")
 
-    assert old_files(folder) == [folder / "unnamed.parquet"]
+    assert old_files(warehouse.storage(RELATION)) == ["unnamed.parquet"]
 
 
 def _table(

@@ -12,8 +12,10 @@ import pyarrow.dataset as pds
 import pytest
 from deltalake import DeltaTable
 
-from livemart.delta.log import VersionTakenError, log_file, log_path, read_entry, write_entry
+from livemart.delta.log import log_file, log_name, read_entry, write_entry
 from livemart.delta.warehouse import Warehouse
+from livemart.storage.opening import open_storage
+from livemart.storage.storage import Taken
 from tests.bag_histories import bag_of
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 from tests.waits import PATIENCE_S
@@ -21,28 +23,28 @@ from tests.waits import PATIENCE_S
 
 def test_a_version_is_written_once(warehouse: Warehouse) -> None:
     warehouse.create(RELATION, SMALL)
-    path = warehouse.path(RELATION)
-    before = log_path(path, 0).read_text()
+    table = warehouse.storage(RELATION)
+    before = table.get(log_name(0))
 
-    with pytest.raises(VersionTakenError):
+    with pytest.raises(Taken):
         write_entry(
-            path, 0, [], operation="WRITE", app_id="a", app_version=1, metadata={}, metrics={}
+            table, 0, [], operation="WRITE", app_id="a", app_version=1, metadata={}, metrics={}
         )
 
-    assert log_path(path, 0).read_text() == before
-    assert [name.name for name in (path / "_delta_log").iterdir()] == [log_path(path, 0).name]
+    assert table.get(log_name(0)) == before
+    assert [entry.name for entry in table.list("_delta_log")] == [log_name(0)]
 
 
 def test_of_two_writers_of_one_version_one_wins(warehouse: Warehouse) -> None:
     warehouse.create(RELATION, SMALL)
-    path = warehouse.path(RELATION)
+    table = warehouse.storage(RELATION)
     start = threading.Barrier(8, timeout=PATIENCE_S)
 
     def write(number: int) -> bool:
         start.wait(PATIENCE_S)
         try:
             write_entry(
-                path,
+                table,
                 1,
                 [],
                 operation="WRITE",
@@ -51,27 +53,27 @@ def test_of_two_writers_of_one_version_one_wins(warehouse: Warehouse) -> None:
                 metadata={},
                 metrics={},
             )
-        except VersionTakenError:
+        except Taken:
             return False
         return True
 
     with ThreadPoolExecutor(max_workers=8) as pool:
         has_won = list(pool.map(write, range(8)))
 
-    entry = read_entry(path, 1)
+    entry = read_entry(table, 1)
     assert has_won.count(True) == 1
     assert entry is not None
     assert dict(entry.transactions) == {f"writer {has_won.index(True)}": 1}
-    assert not list((path / "_delta_log").glob(".*.tmp"))
+    assert not list((warehouse.path(RELATION) / "_delta_log").glob(".*.tmp"))
 
 
 def test_an_entry_says_what_its_commit_did(warehouse: Warehouse) -> None:
     warehouse.create(RELATION, SMALL)
-    path = warehouse.path(RELATION)
+    table = warehouse.storage(RELATION)
     removed = {"remove": {"path": "a.parquet", "dataChange": False}}
     metadata = {"batch_id": "3", "relation": RELATION}
     write_entry(
-        path,
+        table,
         1,
         [removed],
         operation="OPTIMIZE",
@@ -81,7 +83,7 @@ def test_an_entry_says_what_its_commit_did(warehouse: Warehouse) -> None:
         metrics={"numRemovedFiles": 1},
     )
 
-    created, optimized, missing = (read_entry(path, version) for version in (0, 1, 2))
+    created, optimized, missing = (read_entry(table, version) for version in (0, 1, 2))
 
     assert missing is None
     assert created is not None and created.table_id == warehouse.table_id(RELATION)
@@ -92,12 +94,12 @@ def test_an_entry_says_what_its_commit_did(warehouse: Warehouse) -> None:
 
 def test_a_line_of_another_writer_ends_where_json_ends_it(tmp_path: Path) -> None:
     """Spark and deltalake write U+0085 and U+2028, line ends elsewhere, as they are."""
-    log_path(tmp_path, 1).parent.mkdir()
+    table = open_storage(tmp_path)
     add = {"path": "a.parquet", "partitionValues": {"name": "a\u2028b\x85c"}, "dataChange": True}
     text = json.dumps({"add": add}, ensure_ascii=False)
-    log_path(tmp_path, 1).write_text(text, encoding="utf-8")
+    table.put(log_name(1), text.encode())
 
-    entry = read_entry(tmp_path, 1)
+    entry = read_entry(table, 1)
 
     assert entry is not None and entry.adds == [add]
 
@@ -132,23 +134,23 @@ def test_deltalake_reads_every_character_of_a_value_in_the_log(
 def test_metadata_of_others_is_kept_as_they_wrote_it(
     tmp_path: Path, text: str, metadata: dict[str, str]
 ) -> None:
-    log_path(tmp_path, 4).parent.mkdir()
-    log_path(tmp_path, 4).write_text(json.dumps({"commitInfo": {"userMetadata": text}}))
+    table = open_storage(tmp_path)
+    table.put(log_name(4), json.dumps({"commitInfo": {"userMetadata": text}}).encode())
 
-    entry = read_entry(tmp_path, 4)
+    entry = read_entry(table, 4)
 
     assert entry is not None and entry.metadata == metadata
 
 
 def test_a_log_file_made_anew_in_its_place_is_another(tmp_path: Path) -> None:
-    log_path(tmp_path, 0).parent.mkdir()
-    log_path(tmp_path, 0).write_text("{}")
-    first = log_file(tmp_path, 0)
-    log_path(tmp_path, 0).rename(tmp_path / "kept")
-    log_path(tmp_path, 0).write_text("{}")
+    table = open_storage(tmp_path)
+    table.put(log_name(0), b"{}")
+    first = log_file(table, 0)
+    (tmp_path / log_name(0)).rename(tmp_path / "kept")
+    table.put(log_name(0), b"{}")
 
-    assert log_file(tmp_path, 0) != first
-    assert log_file(tmp_path, 1) is None
+    assert log_file(table, 0) != first
+    assert log_file(table, 1) is None
 
 
 def test_characters_of_every_plane_are_read_as_they_were_written(warehouse: Warehouse) -> None:
@@ -162,5 +164,5 @@ def test_characters_of_every_plane_are_read_as_they_were_written(warehouse: Ware
         (found,) = dataset.to_table(filter=pds.field("name") == row["name"]).to_pylist()
         assert found == row
     assert bag_of(warehouse.read(RELATION)) == bag_of(rows)
-    entry = read_entry(warehouse.path(RELATION), 1)
+    entry = read_entry(warehouse.storage(RELATION), 1)
     assert entry is not None and len(entry.adds) == 2

@@ -13,6 +13,7 @@ from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.old_files import old_files
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.storage.opening import open_storage
 from tests.aged_tables import age, parquet_files
 
 _RELATION = "shop.prices"
@@ -48,15 +49,14 @@ def _prices(folder: Path, version: int | None = None) -> list[int]:
 def test_nothing_is_old_within_the_retention(folder: Path) -> None:
     age(folder, days=6)
 
-    assert old_files(folder) == []
+    assert old_files(open_storage(folder)) == []
 
 
 def test_what_is_older_is_all_but_the_newest_version(folder: Path) -> None:
     age(folder, days=8)
     before, log = parquet_files(folder), sorted((folder / "_delta_log").iterdir())
 
-    for path in old_files(folder):
-        path.unlink()
+    open_storage(folder).delete(old_files(open_storage(folder)))
 
     assert (len(before), len(parquet_files(folder))) == (5, 1)
     assert _prices(folder) == [3]
@@ -67,8 +67,7 @@ def test_versions_that_are_kept_stay_readable(folder: Path) -> None:
     age(folder, days=8)
 
     # That of 99 can no longer be read, or not yet: it has no file.
-    for path in old_files(folder, [2, 99]):
-        path.unlink()
+    open_storage(folder).delete(old_files(open_storage(folder), [2, 99]))
 
     assert (_prices(folder, 2), _prices(folder)) == ([2], [3])
 
@@ -78,17 +77,16 @@ def test_where_a_version_that_is_kept_cannot_be_read_nothing_is_old(folder: Path
     DeltaTable(str(folder)).create_checkpoint()
     (folder / "_delta_log" / f"{1:020}.json").write_text("{")
 
-    assert old_files(folder)
+    assert old_files(open_storage(folder))
     with pytest.raises(DeltaError):
-        old_files(folder, [2])
+        old_files(open_storage(folder), [2])
 
 
 def test_changes_of_the_last_days_stay_readable(folder: Path) -> None:
     age(folder, days=8)
     _set_price(folder.parents[1], 4)
 
-    for path in old_files(folder):
-        path.unlink()
+    open_storage(folder).delete(old_files(open_storage(folder)))
 
     changes = Warehouse(folder.parents[1]).changes(_RELATION, 3, 4)
     assert sorted(changes.column("price").to_pylist()) == [3, 4]
@@ -97,8 +95,7 @@ def test_changes_of_the_last_days_stay_readable(folder: Path) -> None:
 
 def test_what_a_writer_has_just_begun_is_not_old(folder: Path) -> None:
     age(folder, days=8)
-    draft = folder / "dish=pad%20thai" / "part-0.parquet"
-    draft.parent.mkdir(exist_ok=True)
-    draft.write_bytes(b"begun")
+    table, draft = open_storage(folder), "dish=pad%20thai/part-0.parquet"
+    table.put(draft, b"begun")
 
-    assert draft not in old_files(folder)
+    assert draft not in old_files(table)

@@ -19,6 +19,7 @@ from livemart.delta.parquet import (
     write_change_files,
     write_files,
 )
+from livemart.storage.opening import open_storage
 
 SCHEMA = pa.schema(
     [
@@ -41,7 +42,9 @@ ROW: dict[str, Any] = {
 
 
 def statistics_of(tmp_path: Path, *rows: dict[str, Any]) -> dict[str, Any]:
-    (action,) = write_files(tmp_path, [({}, pa.Table.from_pylist(list(rows), SCHEMA))])
+    (action,) = write_files(
+        open_storage(tmp_path), [({}, pa.Table.from_pylist(list(rows), SCHEMA))]
+    )
     statistics: dict[str, Any] = json.loads(action["add"]["stats"])
     return statistics
 
@@ -50,9 +53,9 @@ def test_rows_are_read_back_with_their_partition(tmp_path: Path) -> None:
     rows = pa.Table.from_pylist([ROW, dict.fromkeys(SCHEMA.names)], SCHEMA)
     region = pa.field("region", pa.string())
 
-    (action,) = write_files(tmp_path, [({"region": "é/1 %"}, rows)])
+    (action,) = write_files(open_storage(tmp_path), [({"region": "é/1 %"}, rows)])
 
-    read = read_change_file(tmp_path, action["add"], SCHEMA.append(region))
+    read = read_change_file(open_storage(tmp_path), action["add"], SCHEMA.append(region))
     assert read.drop_columns(["region"]).to_pylist() == rows.to_pylist()
     assert read.column("region").to_pylist() == ["é/1 %"] * 2
 
@@ -69,13 +72,13 @@ def test_a_dictionary_is_made_of_values_that_repeat(tmp_path: Path) -> None:
         }
     )
 
-    (action,) = write_files(tmp_path, [({}, rows)])
+    (action,) = write_files(open_storage(tmp_path), [({}, rows)])
 
     written = pq.ParquetFile(tmp_path / action["add"]["path"]).metadata.row_group(0)
     columns = [written.column(number) for number in range(written.num_columns)]
     has_dictionary = {it.path_in_schema.split(".")[0]: it.has_dictionary_page for it in columns}
     assert has_dictionary == {"key": False, "status": True, "tags": False, "nothing": True}
-    assert read_change_file(tmp_path, action["add"], rows.schema).equals(rows)
+    assert read_change_file(open_storage(tmp_path), action["add"], rows.schema).equals(rows)
 
 
 def test_the_largest_file_of_a_commit_speaks_for_all_of_them(tmp_path: Path) -> None:
@@ -83,7 +86,7 @@ def test_the_largest_file_of_a_commit_speaks_for_all_of_them(tmp_path: Path) -> 
     large = pa.table({"status": ["open", "held"] * 50})
     small = pa.table({"status": ["open", "held", "closed"]})
 
-    actions = write_files(tmp_path, [({}, small), ({}, large), ({}, small)])
+    actions = write_files(open_storage(tmp_path), [({}, small), ({}, large), ({}, small)])
 
     paths = [tmp_path / action["add"]["path"] for action in actions]
     columns = [pq.ParquetFile(path).metadata.row_group(0).column(0) for path in paths]
@@ -92,12 +95,12 @@ def test_the_largest_file_of_a_commit_speaks_for_all_of_them(tmp_path: Path) -> 
 
 def test_a_change_file_keeps_its_kinds_and_lacks_later_columns(tmp_path: Path) -> None:
     rows = pa.table({"number": [1], "_change_type": ["insert"]})
-    (action,) = write_change_files(tmp_path, [({}, rows)])
+    (action,) = write_change_files(open_storage(tmp_path), [({}, rows)])
     later = pa.schema(
         [("number", pa.int64()), ("later", pa.string()), ("_change_type", pa.string())]
     )
 
-    read = read_change_file(tmp_path, action["cdc"], later)
+    read = read_change_file(open_storage(tmp_path), action["cdc"], later)
 
     assert read.to_pylist() == [{"number": 1, "later": None, "_change_type": "insert"}]
 
@@ -131,7 +134,7 @@ def test_bounds_are_those_of_the_rows(tmp_path: Path) -> None:
         }
     )
 
-    (action,) = write_files(tmp_path, [({}, rows)])
+    (action,) = write_files(open_storage(tmp_path), [({}, rows)])
 
     statistics = json.loads(action["add"]["stats"])
     low, high = statistics["minValues"], statistics["maxValues"]
@@ -162,7 +165,7 @@ def test_a_column_with_nan_has_no_bounds_in_its_file(tmp_path: Path) -> None:
         }
     )
 
-    (action,) = write_files(tmp_path, [({}, rows)])
+    (action,) = write_files(open_storage(tmp_path), [({}, rows)])
 
     group = pq.ParquetFile(tmp_path / action["add"]["path"]).metadata.row_group(0)
     bounded = {
@@ -187,7 +190,9 @@ def test_no_dictionary_holds_a_zero(tmp_path: Path) -> None:
     rows = pa.table({**zeros, **usual})
 
     # The largest part speaks for what repeats, each for its zeros.
-    actions = write_files(tmp_path, [({}, rows.set_column(0, "real", rows["same"])), ({}, rows)])
+    actions = write_files(
+        open_storage(tmp_path), [({}, rows.set_column(0, "real", rows["same"])), ({}, rows)]
+    )
 
     has_dictionary = []
     for action in actions:
@@ -201,7 +206,7 @@ def test_files_have_no_bounds_of_pages_and_no_bloom_filters(tmp_path: Path) -> N
     """Readers would skip pages by them; nobody here has seen to it that they are true."""
     rows = pa.Table.from_pylist([ROW] * 100, SCHEMA)
 
-    (action,) = write_files(tmp_path, [({}, rows)])
+    (action,) = write_files(open_storage(tmp_path), [({}, rows)])
 
     group = pq.ParquetFile(tmp_path / action["add"]["path"]).metadata.row_group(0)
     columns = [group.column(place) for place in range(group.num_columns)]

@@ -9,7 +9,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
-from livemart.delta.log import log_path
+from livemart.delta.log import log_name
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from tests.bag_histories import (
@@ -127,7 +127,7 @@ def test_what_others_did_is_told_from_what_changes_no_data(warehouse: Warehouse)
     ]
     assert warehouse.metadata_of(RELATION, 1) == {"note": "ours"}
     assert warehouse.metadata_of(RELATION, 2) == {"userMetadata": "theirs"}
-    log_path(warehouse.path(RELATION), 2).unlink()
+    (warehouse.path(RELATION) / log_name(2)).unlink()
     assert warehouse.data_changed_between(RELATION, 1, 2) == [None]
 
 

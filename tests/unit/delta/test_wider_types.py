@@ -81,7 +81,7 @@ def test_wider_types_are_no_change_of_rows(warehouse: Warehouse) -> None:
     warehouse.widen(RELATION, WIDE, TAG)
 
     after = warehouse.version(RELATION)
-    entry = read_entry(warehouse.path(RELATION), after)
+    entry = read_entry(warehouse.storage(RELATION), after)
     assert entry is not None and not entry.changes_data
     assert weights_of(warehouse.changes(RELATION, before, after)) == {}
     assert warehouse.changes(RELATION, before - 1, after).to_pylist() == [

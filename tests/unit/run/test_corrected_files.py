@@ -14,7 +14,7 @@ import pytest
 import structlog
 from deltalake import DeltaTable
 
-from livemart.delta.log import log_path
+from livemart.delta.log import log_name
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.published_tables import published_tables
@@ -31,7 +31,7 @@ def root(tmp_path: Path) -> Path:
     """A published table as an earlier version wrote it: of its decimals the log has no bounds."""
     rows = pa.table({"amount": [Decimal("1.25"), Decimal("7.50")], "n": [1, 2]})
     Warehouse(tmp_path).overwrite(RELATION, rows, Tag("e/raw.sales/0", 1))
-    path = log_path(tmp_path / "raw" / "sales", 1)
+    path = tmp_path / "raw" / "sales" / log_name(1)
     lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         if "add" in line:

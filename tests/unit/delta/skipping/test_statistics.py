@@ -9,7 +9,7 @@ import pyarrow.dataset as pds
 import pytest
 from deltalake import write_deltalake
 
-from livemart.delta.log import log_path
+from livemart.delta.log import log_name
 from livemart.delta.warehouse import Warehouse
 from tests.other_readers import AWKWARD, WITH_NAN, Columns, files_of
 from tests.unit.delta.small_tables import RELATION, tag
@@ -22,7 +22,7 @@ def test_a_filter_keeps_the_last_microsecond_of_a_file_that_spark_wrote(
     last = datetime(2026, 1, 1, 23, 59, 59, 999_999, tzinfo=UTC)
     schema = pa.schema([("at", pa.timestamp("us", tz="UTC"))])
     warehouse.overwrite(RELATION, pa.table({"at": [last]}, schema=schema), tag(1))
-    entry = log_path(warehouse.path(RELATION), 1)
+    entry = warehouse.path(RELATION) / log_name(1)
     written = entry.read_text()
     entry.write_text(written.replace("2026-01-02T00:00:00.000Z", "2026-01-01T23:59:59.999Z"))
     assert entry.read_text() != written
@@ -88,7 +88,7 @@ def test_the_newest_value_is_found_below_a_bound_that_is_wide(warehouse: Warehou
     moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
     schema = pa.schema([("at", pa.timestamp("us", tz="UTC"))])
     warehouse.overwrite(RELATION, pa.table({"at": [moment]}, schema=schema), tag(1))
-    entry = log_path(warehouse.path(RELATION), 1)
+    entry = warehouse.path(RELATION) / log_name(1)
     written = entry.read_text().replace(
         '"maxValues\\":{\\"at\\":\\"2026', '"maxValues\\":{\\"at\\":\\"2027'
     )
