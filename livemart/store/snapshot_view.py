@@ -5,11 +5,11 @@ Used by the server for every answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
+from typing import Any, Required, TypedDict, Unpack
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -37,8 +37,24 @@ from livemart.store.schema import (
 from livemart.store.served import Published, ServedModel
 from livemart.store.store import StoredModel
 
+# Rows that are read at once.
+_SLICE = 1_000
 # The length of an instant as text, up to the second.
 _SECONDS_LONG = 19
+
+
+class AskedRows(TypedDict, total=False):
+    """The rows that `SnapshotView.row_slices` is asked for."""
+
+    tenants: Required[frozenset[str] | None]
+    equals: Mapping[str, Any] | None
+    since: Bound | None
+    until: Bound | None
+    order_by: Sequence[str]
+    limit: int | None
+    descending: bool | Collection[str]
+    columns: Sequence[str] | None
+    conditions: Sequence[ColumnCondition]
 
 
 class SnapshotView:
@@ -96,10 +112,15 @@ class SnapshotView:
         """
         return mark_of(self.published.epoch, self._models[model].layout.table_name)
 
-    def rows(
+    def rows(self, model: str, **asked: Unpack[AskedRows]) -> list[dict[str, Any]]:
+        """Return rows of a model, all at once; see `row_slices`."""
+        return list(chain.from_iterable(self.row_slices(model, **asked)))
+
+    def row_slices(
         self,
         model: str,
         *,
+        size: int = _SLICE,
         tenants: frozenset[str] | None,
         equals: Mapping[str, Any] | None = None,
         since: Bound | None = None,
@@ -109,11 +130,12 @@ class SnapshotView:
         descending: bool | Collection[str] = False,
         columns: Sequence[str] | None = None,
         conditions: Sequence[ColumnCondition] = (),
-    ) -> list[dict[str, Any]]:
-        """Return rows of a model.
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Yield rows of a model, a few at a time.
 
         Args:
             model: name of a served model.
+            size: how many are in memory at once.
             tenants: whose rows; None for all. A model without tenant column has no tenant's rows.
             equals: columns and the values they must have; None is NULL.
             since: a time or date column, and the moment from which on.
@@ -125,7 +147,7 @@ class SnapshotView:
             columns: which ones to read; all if None.
             conditions: further ones on the rows.
 
-        Returns:
+        Yields:
             Rows with the model's columns: Decimal, datetime (UTC), date, int, float, str, bool,
             bytes, None, or JSON values.
 
@@ -172,12 +194,18 @@ class SnapshotView:
             until=until,
             conditions=conditions,
         )
-        rows = self._connection.execute(query, values).all()
-        if served.row_key:
-            return [dict(zip(names, row, strict=True)) for row in rows]
-        # One row may count for millions.
-        repeated = (row for row in rows for _ in range(row[-1]))
-        return [dict(zip(names, row[:-1], strict=True)) for row in islice(repeated, limit)]
+        # A few rows are not worth a cursor of PostgreSQL.
+        is_long = limit is None or limit > size
+        options = {"yield_per": size} if is_long else {}
+        with self._connection.execute(query, values, execution_options=options) as result:
+            if served.row_key:
+                rows = (dict(zip(names, row, strict=True)) for row in result)
+            else:
+                # One row may count for millions.
+                repeated = (row for row in result for _ in range(row[-1]))
+                rows = (dict(zip(names, row[:-1], strict=True)) for row in islice(repeated, limit))
+            while some := list(islice(rows, size)):
+                yield some
 
     def packed(
         self,

@@ -24,14 +24,14 @@ _ROWS = "/v1/models/restaurant_top_dishes"
 @contextmanager
 def slow_for(monkeypatch: pytest.MonkeyPatch, tenant: str) -> Iterator[threading.Event]:
     """Let no reading of the rows of a tenant end before the event is set."""
-    may_end, read = threading.Event(), SnapshotView.rows
+    may_end, read = threading.Event(), SnapshotView.row_slices
 
-    def rows(view: SnapshotView, *arguments: Any, **named: Any) -> Any:
+    def row_slices(view: SnapshotView, *arguments: Any, **named: Any) -> Any:
         if named["tenants"] == {tenant}:
             assert may_end.wait(PATIENCE_S)
         return read(view, *arguments, **named)
 
-    monkeypatch.setattr(SnapshotView, "rows", rows)
+    monkeypatch.setattr(SnapshotView, "row_slices", row_slices)
     try:
         yield may_end
     finally:

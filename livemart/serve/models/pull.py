@@ -28,26 +28,26 @@ from livemart.serve.models import schemas
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
 from livemart.serve.models.written_rows import (
     SMALL,
+    ArrowRows,
+    CsvRows,
+    JsonRows,
     PullQuery,
-    ShownRows,
+    RowWriter,
     WrittenRows,
     write_answer,
-    write_arrow_rows,
-    write_csv_rows,
-    write_json_rows,
 )
 from livemart.serve.shares.shares import note_rows, shared_turn
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
-from livemart.store.snapshot_view import SnapshotView
+from livemart.store.snapshot_view import AskedRows, SnapshotView
 from livemart.store.value_forms import TIMESTAMPS, parse_served_value
 
 _MOST_ROWS = 10_000
 _TIMES = (*TIMESTAMPS, "date")
-_WRITERS: Mapping[str, Callable[[ShownRows], bytes]] = {
-    JSON: write_json_rows,
-    CSV: write_csv_rows,
-    ARROW: write_arrow_rows,
+_WRITERS: Mapping[str, type[RowWriter]] = {
+    JSON: JsonRows,
+    CSV: CsvRows,
+    ARROW: ArrowRows,
 }
 
 ModelName = Annotated[str, Path(min_length=1, max_length=200, description="As in the project.")]
@@ -147,7 +147,7 @@ async def rows(
 
     def query_of(model: ServedModel) -> PullQuery:
         row_question, filters = ask(model)
-        asked = {
+        asked: AskedRows = {
             "tenants": caller.tenants,
             "equals": filters.equals,
             "since": filters.since,

@@ -31,6 +31,7 @@ from livemart.serve.live.streams import (
 )
 from livemart.serve.models.changes import MOST_RESET, Page, ids_of, read_page
 from livemart.serve.models.pull import ModelName, find_model
+from livemart.serve.models.written_rows import MOST_RESET_BYTES
 from livemart.serve.shares.shares import Shares
 from livemart.store.positions import Position
 
@@ -76,8 +77,8 @@ async def model_stream(
     if first is not None and first.is_too_large:
         raise ProblemError(
             "MODEL_TOO_LARGE",
-            f"more than {MOST_RESET} rows are yours: pull them by key or time, then follow with "
-            f"after={ids.write(first.upto)}",
+            f"more than {MOST_RESET} rows, or {MOST_RESET_BYTES >> 20} MiB, are yours: pull them "
+            f"by key or time, then follow with after={ids.write(first.upto)}",
         )
     changes = _tell_changes(request, caller, name, position, marked, first)
     return stream_response(request, caller, changes)

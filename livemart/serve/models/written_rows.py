@@ -5,23 +5,27 @@ Used in threads of the server and in side processes: so nothing here knows a req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from livemart.serve.live.snapshot_json import age_of, event, json_text, snapshot_head, to_json
 from livemart.store.served import Published, ServedModel
-from livemart.store.snapshot_view import SnapshotView
+from livemart.store.snapshot_view import AskedRows, SnapshotView
 from livemart.store.value_forms import decimal_size, json_value
 
 # Rows that keep no one else waiting while they are read and written by a thread of the server.
 SMALL = 100
 # Events in one piece: a client is sent the next when it has taken this one.
 SLICE = 200
-# Rows that are written as JSON at once.
-_PIECE = 100
+# Rows that are in memory at once, beside the answer.
+_ROWS = 500
+# An answer that has become longer ends, as one of too many rows does.
+MOST_BYTES = 16 * 1024 * 1024
+# All rows of a stream that begins again are in memory at once.
+MOST_RESET_BYTES = 4 * MOST_BYTES
 _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -36,28 +40,37 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRows:
-    """Rows with the columns of `model`, from a snapshot; `is_truncated`: there are more of them."""
+SomeRows = Sequence[Mapping[str, Any]]
 
-    model: ServedModel
-    rows: Sequence[Mapping[str, Any]]
-    published: Published
-    is_truncated: bool
+
+class RowWriter(Protocol):
+    """Writes the answer to one query, a few rows at a time.
+
+    Args:
+        model: with the columns that are shown.
+        published: the snapshot of the rows.
+    """
+
+    def __init__(self, model: ServedModel, published: Published) -> None: ...
+
+    def write(self, rows: SomeRows) -> int:
+        """Take rows; return about how many bytes they are."""
+
+    def end(self, *, is_truncated: bool) -> bytes:
+        """Return the body; `is_truncated`: there are more rows. Once."""
 
 
 @dataclass(frozen=True, slots=True)
 class PullQuery:
-    """The rows that a query asks for, and how they are written.
+    """A query for rows of a model, as it was when the query was read.
 
-    `model`: the model that the question was read for. `asked`: what `SnapshotView.rows` is asked
-    for, `columns` among it, but without `limit`. `limit`: of rows in the answer.
+    `asked` is without `limit`, and names the columns; `limit`: of rows in the answer.
     """
 
     model: ServedModel
-    asked: Mapping[str, Any]
+    asked: AskedRows
     limit: int
-    write: Callable[[ShownRows], bytes]
+    form: type[RowWriter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +94,7 @@ class Reset:
 def write_answer(
     view: SnapshotView, query: PullQuery, most: int | None = None
 ) -> WrittenRows | None:
-    """Return the answer from a snapshot.
+    """Return the answer from a snapshot; one that becomes too long ends early.
 
     Args:
         view: the snapshot.
@@ -95,14 +108,24 @@ def write_answer(
     if view.models().get(model.name) != model:
         return None
     limit = query.limit if most is None else min(query.limit, most)
-    rows = view.rows(model.name, **query.asked, limit=limit + 1)
-    is_truncated = len(rows) > limit
-    if is_truncated and limit < query.limit:
-        return None
+    asked: AskedRows = {**query.asked, "limit": limit + 1}
+    slices = view.row_slices(model.name, size=_ROWS, **asked)
     kinds = model.kinds
-    shown = replace(model, columns=tuple((name, kinds[name]) for name in query.asked["columns"]))
-    body = query.write(ShownRows(shown, rows[:limit], view.published, is_truncated))
-    return WrittenRows(body, len(rows), is_truncated)
+    shown = tuple((name, kinds[name]) for name in query.asked["columns"] or ())
+    writer = query.form(replace(model, columns=shown), view.published)
+    read = written = size = 0
+    for rows in slices:
+        read += len(rows)
+        if read > limit and limit < query.limit:
+            return None
+        if fitting := rows[: limit - written]:
+            size += writer.write(fitting)
+            written += len(fitting)
+        if size > MOST_BYTES:
+            read += len(next(slices, ()))
+            break
+    is_truncated = read > written
+    return WrittenRows(writer.end(is_truncated=is_truncated), read, is_truncated)
 
 
 def write_reset(
@@ -112,30 +135,36 @@ def write_reset(
     model = view.models().get(name)
     if model is None:
         return None
-    rows, mark = view.rows(name, tenants=tenants, limit=most + 1), view.mark(name)
-    if len(rows) > most:
-        return Reset(mark, len(rows), ())
-    head = {**snapshot_head(view.published), "row_count": len(rows)}
-    slices = [event("reset", to_json(head), None)]
+    mark, count, size, slices = view.mark(name), 0, 0, list[bytes]()
     opening = {"snapshot_id": view.published.snapshot_id, "op": "insert"}
-    for start in range(0, len(rows), SLICE):
-        bodies = ({**opening, "row": json_row(model, row)} for row in rows[start : start + SLICE])
+    for rows in view.row_slices(name, size=SLICE, tenants=tenants, limit=most + 1):
+        count += len(rows)
+        bodies = ({**opening, "row": json_row(model, row)} for row in rows)
         slices.append(b"".join(event("change", to_json(body), None) for body in bodies))
-    return Reset(mark, len(rows), slices)
+        size += len(slices[-1])
+        if count > most or size > MOST_RESET_BYTES:
+            return Reset(mark, count, ())
+    head = {**snapshot_head(view.published), "row_count": count}
+    return Reset(mark, count, [event("reset", to_json(head), None), *slices])
 
 
-def write_json_rows(shown: ShownRows) -> bytes:
-    """Return a JSON object with the snapshot's head and the rows."""
-    model, rows, published = shown.model, shown.rows, shown.published
-    opening = {"model": model.name, "window": None, **snapshot_head(published)}
-    head = json_text({**opening, **age_of(published, model.name)})[:-1]
-    # No other thread goes on while a text is written: not all rows at once.
-    pieces = (
-        json_text([json_row(model, row) for row in rows[start : start + _PIECE]])[1:-1]
-        for start in range(0, len(rows), _PIECE)
-    )
-    end = json_text({"is_truncated": shown.is_truncated})[1:]
-    return f'{head},"rows":[{",".join(pieces)}],{end}'.encode()
+class JsonRows:
+    """A JSON object with the snapshot's head and the rows."""
+
+    def __init__(self, model: ServedModel, published: Published) -> None:
+        opening = {"model": model.name, "window": None, **snapshot_head(published)}
+        head = json_text({**opening, **age_of(published, model.name)})[:-1]
+        self._model = model
+        self._pieces = [f'{head},"rows":['.encode()]
+
+    def write(self, rows: SomeRows) -> int:
+        text = json_text([json_row(self._model, row) for row in rows])[1:-1]
+        separator = "," if len(self._pieces) > 1 else ""
+        self._pieces.append(f"{separator}{text}".encode())
+        return len(self._pieces[-1])
+
+    def end(self, *, is_truncated: bool) -> bytes:
+        return b"".join([*self._pieces, b"],", to_json({"is_truncated": is_truncated})[1:]])
 
 
 def json_row(model: ServedModel, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,14 +172,25 @@ def json_row(model: ServedModel, row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: json_value(row[name], kind) for name, kind in model.columns}
 
 
-def write_csv_rows(shown: ShownRows) -> bytes:
+class CsvRows:
     """RFC 4180, in UTF-8; NULL is an empty field, an empty string is a quoted one."""
-    columns = shown.model.columns
-    lines = [[_csv_field(name) for name, _ in columns]]
-    lines += [
-        [_csv_field(json_value(row[name], kind)) for name, kind in columns] for row in shown.rows
-    ]
-    return "".join(",".join(line) + "\r\n" for line in lines).encode()
+
+    def __init__(self, model: ServedModel, published: Published) -> None:
+        self._columns = model.columns
+        self._pieces = [_csv_line(name for name, _ in model.columns).encode()]
+
+    def write(self, rows: SomeRows) -> int:
+        columns = self._columns
+        lines = (_csv_line(json_value(row[name], kind) for name, kind in columns) for row in rows)
+        self._pieces.append("".join(lines).encode())
+        return len(self._pieces[-1])
+
+    def end(self, *, is_truncated: bool) -> bytes:
+        return b"".join(self._pieces)
+
+
+def _csv_line(values: Iterable[Any]) -> str:
+    return ",".join(map(_csv_field, values)) + "\r\n"
 
 
 def _csv_field(plain: Any) -> str:
@@ -162,23 +202,31 @@ def _csv_field(plain: Any) -> str:
     return text
 
 
-def write_arrow_rows(shown: ShownRows) -> bytes:
+class ArrowRows:
     """A stream of record batches; nested values are JSON texts, as the store keeps them."""
-    columns, published = shown.model.columns, shown.published
-    age = age_of(published, shown.model.name)
-    said = {**snapshot_head(published), **age, "is_truncated": shown.is_truncated}
-    schema = pa.schema(
-        [pa.field(name, _arrow_type(kind)) for name, kind in columns],
-        metadata={name: str(value) for name, value in said.items()},
-    )
-    arrays = [
-        pa.array([_arrow_value(kind, row[name]) for row in shown.rows], _arrow_type(kind))
-        for name, kind in columns
-    ]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-    return bytes(sink.getvalue())
+
+    def __init__(self, model: ServedModel, published: Published) -> None:
+        self._columns = model.columns
+        self._said = {**snapshot_head(published), **age_of(published, model.name)}
+        self._schema = pa.schema([(name, _arrow_type(kind)) for name, kind in model.columns])
+        self._batches: list[pa.RecordBatch] = []
+
+    def write(self, rows: SomeRows) -> int:
+        arrays = [
+            pa.array([_arrow_value(kind, row[name]) for row in rows], _arrow_type(kind))
+            for name, kind in self._columns
+        ]
+        self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        return int(self._batches[-1].nbytes)
+
+    def end(self, *, is_truncated: bool) -> bytes:
+        said = {**self._said, "is_truncated": is_truncated}
+        schema = self._schema.with_metadata({name: str(value) for name, value in said.items()})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema) as writer:
+            for batch in self._batches:
+                writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+        return bytes(sink.getvalue())
 
 
 def _arrow_type(kind: str) -> pa.DataType:

@@ -17,13 +17,7 @@ from livemart.serve.auth.callers import Caller
 from livemart.serve.http.forms import ARROW, CSV
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.models.pull import Filters, _read_filters, may_read
-from livemart.serve.models.written_rows import (
-    ShownRows,
-    json_row,
-    write_arrow_rows,
-    write_csv_rows,
-    write_json_rows,
-)
+from livemart.serve.models.written_rows import ArrowRows, CsvRows, JsonRows, RowWriter, json_row
 from livemart.store.served import Published, ServedModel
 from tests.serve.apps import site
 from tests.store.stores import NOON, fill_store, reference_tables
@@ -96,7 +90,11 @@ def test_a_wrong_filter_says_which_there_are(
 
 
 def test_a_row_is_the_same_in_every_form() -> None:
-    rows = [ROW, EMPTY]
+    def written(form: type[RowWriter]) -> bytes:
+        writer = form(MODEL, PUBLISHED)
+        assert writer.write([ROW]) > 0 and writer.write([EMPTY]) > 0
+        return writer.end(is_truncated=True)
+
     plain = json_row(MODEL, ROW)
     assert plain == {
         "shop": 'a "b", c',
@@ -107,10 +105,9 @@ def test_a_row_is_the_same_in_every_form() -> None:
         "tags": ["x"],
     }
 
-    shown = ShownRows(MODEL, rows, PUBLISHED, True)
-    body = json.loads(write_json_rows(shown))
-    text = write_csv_rows(shown).decode()
-    table = pa.ipc.open_stream(write_arrow_rows(shown)).read_all()
+    body = json.loads(written(JsonRows))
+    text = written(CsvRows).decode()
+    table = pa.ipc.open_stream(written(ArrowRows)).read_all()
 
     assert body["rows"] == [plain, json_row(MODEL, EMPTY)] and body["is_truncated"]
     header, line, last = csv.reader(io.StringIO(text))

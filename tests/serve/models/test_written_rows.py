@@ -15,14 +15,20 @@ import pyarrow as pa
 import pytest
 
 from livemart.serve.live.side_processes import SideProcesses
+from livemart.serve.models import written_rows
 from livemart.serve.models.written_rows import (
     SMALL,
+    ArrowRows,
+    CsvRows,
+    JsonRows,
     PullQuery,
+    RowWriter,
+    WrittenRows,
     write_answer,
-    write_json_rows,
     write_reset,
 )
 from livemart.store.reader import StoreReader
+from livemart.store.snapshot_view import AskedRows
 from tests.serve.apps import server, site
 from tests.serve.auth.tenant_cases import ARROW, CSV, JSON
 from tests.store.stores import fill_store
@@ -96,7 +102,7 @@ def test_an_answer_that_is_too_large_here_or_of_another_model_is_left_to_others(
     fill_store(url, {"m": hard_rows(5)}, {"m": ("id",)})
     with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
         model = view.models()["m"]
-        query = PullQuery(model, {"tenants": None, "columns": ("id",)}, 5, write_json_rows)
+        query = PullQuery(model, {"tenants": None, "columns": ("id",)}, 5, JsonRows)
         five = write_answer(view, query, most=5)
         first_two = write_answer(view, replace(query, limit=2), most=2)
 
@@ -111,3 +117,57 @@ def test_an_answer_that_is_too_large_here_or_of_another_model_is_left_to_others(
     assert first_two is not None and (first_two.count, first_two.is_truncated) == (3, True)
     assert [row["id"] for row in json.loads(first_two.body)["rows"]] == [0, 1]
     assert [(each.count, bool(each.slices)) for each in resets if each] == [(5, False), (5, True)]
+
+
+@pytest.mark.parametrize("form", [JsonRows, CsvRows, ArrowRows])
+def test_an_answer_is_written_a_few_rows_at_a_time_and_ends_when_it_is_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: type[RowWriter]
+) -> None:
+    url = f"sqlite:///{tmp_path}/serving.db"
+    fill_store(url, {"m": hard_rows(7), "bag": hard_rows(7).drop_columns("id")}, {"m": ("id",)})
+
+    def answers(name: str) -> list[WrittenRows | None]:
+        with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
+            model = view.models()[name]
+            asked: AskedRows = {"tenants": None, "columns": tuple(model.kinds)}
+            queries = [PullQuery(model, asked, limit, form) for limit in range(1, 9)]
+            return [write_answer(view, query) for query in queries]
+
+    at_once = {name: answers(name) for name in ("m", "bag")}
+    monkeypatch.setattr(written_rows, "_ROWS", 2)
+    assert [it and (it.count, it.is_truncated) for it in answers("m")] == [
+        *((limit + 1, True) for limit in range(1, 7)),
+        (7, False),
+        (7, False),
+    ]
+    for name, expected in at_once.items():
+        found = [decoded(form, it) for it in answers(name)]
+        assert found == [decoded(form, it) for it in expected]
+    monkeypatch.setattr(written_rows, "MOST_BYTES", 0)
+    # Four of them are read: two, and those that show that there are more.
+    assert {(it.count, it.is_truncated) for it in answers("m")[2:] if it} == {(4, True)}
+    assert [decoded(form, it) for it in answers("m")[2:3]] == [decoded(form, at_once["m"][1])]
+
+
+def decoded(form: type[RowWriter], written: WrittenRows | None) -> object:
+    """Return the bytes of an answer; of Arrow, where the number of batches may differ, its rows."""
+    assert written is not None
+    if form is not ArrowRows:
+        return written.body
+    table = pa.ipc.open_stream(written.body).read_all()
+    return repr((table.schema, table.schema.metadata, table.to_pylist()))
+
+
+def test_all_rows_that_are_too_long_for_a_stream_are_not_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/serving.db"
+    fill_store(url, {"m": hard_rows(3)}, {"m": ("id",)})
+    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
+        whole = write_reset(view, "m", None, 3)
+        assert whole is not None and len(whole.slices) == 2
+        size = len(whole.slices[1])
+        for most, is_sent in ((size, True), (size - 1, False)):
+            monkeypatch.setattr(written_rows, "MOST_RESET_BYTES", most)
+            reset = write_reset(view, "m", None, 3)
+            assert reset is not None and bool(reset.slices) is is_sent
