@@ -6,13 +6,10 @@ are not among them. The share is a token's; of who needs none, the address's.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from math import ceil
-from time import monotonic
 from typing import Any
 
 from fastapi import Depends
@@ -32,12 +29,6 @@ from livemart.settings import Settings
 _FIGURES_AT_ONCE = 20
 _STATE = "share"
 _INGEST = "ingest"
-_PULL = "pull"
-# A thread that reads slows all others, as they share one interpreter. The turn of a pull that took
-# longer rests for so many times as long, if another caller asked within the last seconds.
-_LONG_S = 0.02
-_REST = 4.0
-_LATELY_S = 2.0
 
 
 @dataclass(slots=True)
@@ -48,8 +39,6 @@ class _Held:
     owner: str
     line: Hashable
     at_once: int
-    rests: bool = False
-    began_s: float = field(default_factory=monotonic)
     rows: int = 0
     is_over: bool = False
 
@@ -57,11 +46,7 @@ class _Held:
         """Give the turn back, and count the rows; once."""
         if not self.is_over:
             self.is_over = True
-            took_s = monotonic() - self.began_s
-            if self.rests and took_s > _LONG_S and self.shares.have_others_asked(self.owner):
-                self.shares.turns.rest(self.line, took_s * _REST)
-            else:
-                self.shares.turns.give_back(self.line)
+            self.shares.turns.give_back(self.line)
             if self.rows:
                 self.shares.rows.take(self.owner, self.rows)
 
@@ -79,8 +64,6 @@ class Shares:
         self.rows = Quota(settings.caller_rows)
         self._at_once = settings.caller_pulls
         self._measurements = measurements
-        # When each caller asked last, the latest last.
-        self._asked: OrderedDict[str, float] = OrderedDict()
         measurements.waiting_pulls.set_function(lambda: self.turns.waiting)
 
     async def hold(self, request: Request, caller: Caller, kind: str, at_once: int = 0) -> _Held:
@@ -101,7 +84,6 @@ class Shares:
             raise self._refuse(held, problem, "at_once", 1.0) from None
         except WaiterLeftError:
             raise ClientDisconnect from None
-        held.began_s = monotonic()
         return held
 
     def require_rows(self, request: Request, caller: Caller) -> None:
@@ -127,17 +109,7 @@ class Shares:
 
     def _held(self, request: Request, caller: Caller, kind: str, at_once: int = 0) -> _Held:
         owner = owner_of(request, caller)
-        now = self._asked[owner] = monotonic()
-        self._asked.move_to_end(owner)
-        while now - next(iter(self._asked.values())) > _LATELY_S:
-            self._asked.popitem(last=False)
-        return _Held(self, owner, (kind, owner), at_once or self._at_once, kind == _PULL)
-
-    def have_others_asked(self, owner: str) -> bool:
-        """Return True if another caller asked a moment ago."""
-        now = monotonic()
-        latest = islice(reversed(self._asked.items()), 2)
-        return any(name != owner and now - at < _LATELY_S for name, at in latest)
+        return _Held(self, owner, (kind, owner), at_once or self._at_once)
 
     def headers(self, held: _Held) -> dict[str, str]:
         """Return what the caller has left (draft-ietf-httpapi-ratelimit-headers-10)."""
@@ -170,7 +142,7 @@ def owner_of_address(request: Request) -> str:
 
 
 async def _pull(request: Request, caller: CallerOf) -> None:
-    await _begin(request, caller, _PULL, 0)
+    await _begin(request, caller, "pull", 0)
 
 
 async def _figures(request: Request, caller: CallerOf) -> None:

@@ -101,10 +101,6 @@ class Turns:
                 line.waiting.remove(turn)
             raise
 
-    def rest(self, owner: Hashable, rest_s: float) -> None:
-        """End a turn, but let the caller's next pull have it only after so many seconds."""
-        asyncio.get_running_loop().call_later(rest_s, self.give_back, owner)
-
     def give_back(self, owner: Hashable) -> None:
         """End a turn: the caller's next pull has it."""
         line = self._lines[owner]

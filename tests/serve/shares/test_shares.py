@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from livemart.serve.auth.callers import Caller
-from livemart.serve.http.measurements import Measurements
-from livemart.serve.shares import shares as shares_module
 from livemart.serve.shares.shares import Shares, owner_of
-from tests.serve.apps import Site, bearer, make_settings, site
+from tests.serve.apps import Site, bearer, site
 from tests.serve.http.requests import request_of
 from tests.store.stores import fill_store, reference_tables
 
@@ -85,27 +82,6 @@ def one_site(tmp_path_factory: pytest.TempPathFactory) -> object:
     with site(tmp_path_factory.mktemp("shares"), page=True) as one:
         fill(one)
         yield one
-
-
-@pytest.mark.parametrize("others_ask", [True, False])
-def test_after_a_long_pull_its_turn_rests_while_others_ask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others_ask: bool
-) -> None:
-    """A thread that reads slows all others: they share one interpreter."""
-    monkeypatch.setattr(shares_module, "_LONG_S", 0.0)
-    monkeypatch.setattr(shares_module, "_LATELY_S", 3_600.0)
-    monkeypatch.setattr(shares_module, "_REST", 1e9)
-
-    async def left() -> int:
-        shares = Shares(make_settings(tmp_path), Measurements())
-        greedy, other = Caller(None, "greedy"), Caller(None, "other")
-        if others_ask:
-            (await shares.hold(request_of(), other, "pull")).end()
-        held = await shares.hold(request_of(), greedy, "pull")
-        held.end()
-        return shares.turns.room(held.line, held.at_once)
-
-    assert asyncio.run(left()) == (101 if others_ask else 102)
 
 
 def test_guessers_slow_nobody_else_behind_their_proxy(tmp_path: Path) -> None:
