@@ -261,9 +261,10 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
 
         with _reporting(settings) as report:
             project, plans, chosen = load_plans(settings, report)
-        answer = describe_plans(project, plans, chosen)
+        answer = describe_plans(project, plans.models, chosen)
         print_answer(output, answer, render_plans(answer))
-        require_policies(project, plans)
+        require_policies(project, plans.models)
+        require_declared(plans)
         if strict and (names := full_models(answer)):
             click.echo(f"recomputed in full: {', '.join(names)}", err=True)
             sys.exit(1)

@@ -395,7 +395,7 @@ def compiling_session(
 
 def load_plans(
     settings: Settings, report: ReportEvent
-) -> tuple[Project, Mapping[str, Plan], frozenset[str] | None]:
+) -> tuple[Project, ProjectPlans, frozenset[str] | None]:
     """Return the project, its plans, and the unique ids that the settings select (None: all).
 
     Spark is started only for a project that asks it something while it is compiled, or holds SQL

@@ -160,7 +160,7 @@ def test_a_plan_starts_spark_for_models_that_ask_it_while_dbt_compiles(
     (jaffle.project_dir / "models" / "marts" / "asking.sql").write_text(ASKING)
     _, plans, _ = load_plans(settings, events.append)
 
-    assert plans["model.jaffle.asking"].strategy.name == "signed"
+    assert plans.models["model.jaffle.asking"].strategy.name == "signed"
     assert events[2:] == [
         StepBegan("starting Spark, for a model that only Spark can compile or read")
     ]
