@@ -45,14 +45,13 @@ def test_a_selection_without_rows_of_its_own_is_refused(
     loaded = _project("view"), chosen
     stopped: list[bool] = []
     spark = SimpleNamespace(stop=lambda: stopped.append(True))
-    narrator: Any = SimpleNamespace(step=lambda text: None)
     monkeypatch.setattr("livemart.spark.session.open_session", lambda settings: spark)
     monkeypatch.setattr(verify, "published_snapshot", lambda warehouse: SNAPSHOT)
     monkeypatch.setattr(verify, "load_as_of", lambda *_: loaded)
     settings = Settings(warehouse=tmp_path, select=("made",))
 
     with pytest.raises(ConfigError, match="SELECTION_EMPTY: --select made"):
-        list(verify.verify_snapshot(settings, narrator))
+        list(verify.verify_snapshot(settings, lambda event: None))
 
     assert stopped == [True]
 

@@ -63,10 +63,10 @@ class Shop:
             self.steps.pop(0)(self, interruption)
 
         return SimpleNamespace(
-            runtime=runtime, watcher=None, stop=self.stop, follow=follow, adopting=self.pipeline
+            runtime=runtime, report=None, stop=self.stop, follow=follow, adopting=self.pipeline
         )
 
-    def follower(self, runtime: Any, watcher: Any) -> Any:
+    def follower(self, runtime: Any, report: Any) -> Any:
         return self
 
     def look(self) -> Any:
