@@ -15,19 +15,15 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from livemart.errors import StateError
+from livemart.storage.opening import open_storage
 
 _State = TypeVar("_State")
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Replace a file: the new content is on disk when this returns, and until then the old one.
-
-    Its folder is made, if it is not there.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.new")
-    write_synced(draft, content.encode() if isinstance(content, str) else content)
-    draft.rename(path)
+    """Replace a file: the new content is on disk when this returns, and until then the old one."""
+    data = content.encode() if isinstance(content, str) else content
+    open_storage(path.parent).put(path.name, data)
 
 
 def write_state_file(path: Path, state: object) -> None:
