@@ -98,6 +98,7 @@ lint: env-unit ## Every check that needs no test
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/names.py
 	$(BIN)/python scripts/prose.py
+	$(BIN)/python scripts/touches.py
 	$(BIN)/sqlfluff lint models tests/dbt examples
 	$(BIN)/yamllint --strict .
 	git ls-files -z | xargs -0 $(BIN)/codespell
