@@ -37,6 +37,12 @@ from tests.services.bucket import Buckets
 from tests.storages import SURE_STORAGES, bucket_server, storage_in_bucket  # noqa: F401
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
+# Many on the disk, the first one in a bucket as well.
+HISTORIES = [
+    *(("disk", seed) for seed in range(12 if IS_NIGHTLY else 2)),
+    pytest.param("bucket", 0, marks=pytest.mark.extended),
+]
+
 
 @pytest.fixture(params=SURE_STORAGES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | Storage:
@@ -47,7 +53,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | Storage:
 
 
 @pytest.mark.parametrize("partition_by", [(), ("day",), ("region", "at"), ("big", "amount")])
-@pytest.mark.parametrize("seed", range(12 if IS_NIGHTLY else 2))
+@pytest.mark.parametrize(("place", "seed"), HISTORIES, indirect=["place"])
 def test_a_history_without_key_leaves_the_bag_it_describes(
     warehouse: Warehouse, place: Path | Storage, seed: int, partition_by: tuple[str, ...]
 ) -> None:
@@ -62,7 +68,7 @@ def test_a_history_without_key_leaves_the_bag_it_describes(
 
 
 @pytest.mark.parametrize("key", [("big",), ("name", "day"), ("ratio",), ("at", "extra")])
-@pytest.mark.parametrize("seed", range(12 if IS_NIGHTLY else 2))
+@pytest.mark.parametrize(("place", "seed"), HISTORIES, indirect=["place"])
 def test_a_history_with_a_key_leaves_the_bag_it_describes(
     warehouse: Warehouse, place: Path | Storage, seed: int, key: tuple[str, ...]
 ) -> None:
@@ -168,6 +174,7 @@ def test_a_change_rewrites_only_files_that_hold_a_changed_row(warehouse: Warehou
     assert (len(before - after), len(after - before)) == (1, 1)
 
 
+@pytest.mark.parametrize("place", ["disk"], indirect=True)
 def test_appends_do_not_pile_up_small_files(warehouse: Warehouse, place: Path | Storage) -> None:
     warehouse.create(RELATION, SMALL)
     for batch in range(120):
