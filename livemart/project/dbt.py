@@ -43,6 +43,7 @@ from livemart.project.manifest import read_manifest
 from livemart.project.node_results import (
     NodeProgress,
     NodeResult,
+    as_compiled,
     node_progress,
     node_result,
 )
@@ -568,9 +569,7 @@ class Dbt:
         if not self._is_compiling:
             self._progress(progress)
         elif progress.line is None:
-            # Else it would look as if its rows were there.
-            word = "compiled" if progress.status == "success" else progress.status
-            self._progress(replace(progress, status=word))
+            self._progress(as_compiled(progress))
 
     def _credentials(self) -> Any:
         """Return what the profile says of the target."""

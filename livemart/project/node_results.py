@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from livemart.project.graph import Model, Project
 
-NodeStatus = Literal["success", "warn", "error", "skipped", "compiled"]
+NodeStatus = Literal["success", "warn", "error", "skipped", "compiled", "uncompiled"]
 _STATUS: Mapping[str, NodeStatus] = {
     "success": "success",
     "pass": "success",
@@ -22,6 +22,9 @@ _STATUS: Mapping[str, NodeStatus] = {
     "warn": "warn",
     "skipped": "skipped",
 }
+# The words for a node that is not built: its rows are not there. One that asks for a table of the
+# next build is compiled then; any other error ends the command.
+_STATUS_COMPILED: Mapping[NodeStatus, NodeStatus] = {"success": "compiled", "error": "uncompiled"}
 # Events that dbt prints as a node begins and ends.
 _LINES = frozenset(
     {
@@ -92,6 +95,13 @@ def node_progress(event: Any) -> NodeProgress | None:
     has_ended = name not in ("NodeStart", "LogStartLine")
     status = status_of(node.node_status) if has_ended else None
     return NodeProgress(str(node.unique_id), status, event.info.msg if name in _LINES else None)
+
+
+def as_compiled(progress: NodeProgress) -> NodeProgress:
+    """Return the progress of a node that is compiled and not built."""
+    if (status := progress.status) is None:
+        return progress
+    return replace(progress, status=_STATUS_COMPILED.get(status, status))
 
 
 def status_of(word: object) -> NodeStatus:

@@ -10,6 +10,7 @@ from livemart.project.node_results import (
     NodeProgress,
     NodeResult,
     NodeStatus,
+    as_compiled,
     failures_of,
     node_progress,
     node_result,
@@ -77,6 +78,18 @@ def test_events_tell_when_a_node_begins_and_how_it_ends(
 @pytest.mark.parametrize("status", ["success", "warn", "skipped"])
 def test_only_an_error_is_a_failure(status: NodeStatus) -> None:
     assert failures_of(PROJECT, _result(status)) == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(None, None), ("success", "compiled"), ("error", "uncompiled"), ("skipped", "skipped")],
+)
+def test_a_node_that_is_only_compiled_has_neither_its_rows_nor_an_error(
+    status: NodeStatus | None, expected: NodeStatus | None
+) -> None:
+    progress = NodeProgress(TOTALS.unique_id, status)
+
+    assert as_compiled(progress) == NodeProgress(TOTALS.unique_id, expected)
 
 
 def test_a_better_word_than_dbts_is_taken() -> None:
