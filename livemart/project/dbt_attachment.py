@@ -177,6 +177,7 @@ def _taking_down(log: QuestionLog) -> list[Replacement]:
     """
     from dbt import compilation
     from dbt.adapters.spark.impl import SparkAdapter
+    from dbt.task import run as run_task
 
     adapters: Any = SparkAdapter
     module: Any = compilation
@@ -193,9 +194,18 @@ def _taking_down(log: QuestionLog) -> list[Replacement]:
         with log.compiling(node.unique_id, relation):
             return compile_code(self, node, *arguments, **options)
 
-    def context(*arguments: Any, **options: Any) -> Any:
+    def context(node: Any, *arguments: Any, **options: Any) -> Any:
+        values = create_context(node, *arguments, **options)
+        if str(node.resource_type) == "operation":
+            # A hook of the run: what it writes says when it was done.
+            log.run.name_in(values)
+        else:
+            log.run.put_into(values)
+        return values
+
+    def materializing_context(*arguments: Any, **options: Any) -> Any:
         values = create_context(*arguments, **options)
-        log.run.put_into(values)
+        log.run.name_in(values)
         return values
 
     def relation(self: Any, database: str, schema: str, identifier: str) -> Any:
@@ -232,6 +242,7 @@ def _taking_down(log: QuestionLog) -> list[Replacement]:
     return [
         (compiler, "_compile_code", compiled),
         (module, "generate_runtime_model_context", context),
+        (run_task, "generate_runtime_model_context", materializing_context),
         (adapters, "get_relation", relation),
         (adapters, "list_relations", relations),
         (adapters, "get_columns_in_relation", columns),

@@ -26,10 +26,14 @@ class RunValues:
     invocation_id: str
     started_at: datetime
 
-    def put_into(self, context: MutableMapping[str, Any]) -> None:
-        """Let SQL that is rendered with a context of dbt's see these values."""
+    def name_in(self, context: MutableMapping[str, Any]) -> None:
+        """Let a hook that is rendered with a context of dbt's see this run; its clock goes on."""
         context["invocation_id"] = self.invocation_id
         context["run_started_at"] = self.started_at
+
+    def put_into(self, context: MutableMapping[str, Any]) -> None:
+        """Let SQL that is rendered with a context of dbt's see these values."""
+        self.name_in(context)
         context["thread_id"] = _THREAD
         context["flags"].WHICH = "build"
         modules = {**context["modules"]}

@@ -216,8 +216,9 @@ TESTS: dict[str, tuple[str, ...]] = {
         "integration/run/dbt_features::"
         "verify_compiles_on_the_tables_and_in_the_run_of_the_snapshot",
     ),
-    "Hooks are rendered once": (
+    "Hooks that define are rendered once": (
         "unit/project/compiled_project::a_model_that_says_something_of_the_run_is_known",
+        "unit/project/hooks/run_end::hooks_name_the_run_of_their_models_and_their_clock_goes_on",
     ),
     "To see what differs": (
         "integration/run/filled_tables::"

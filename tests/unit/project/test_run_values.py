@@ -30,6 +30,15 @@ def test_a_run_has_one_clock() -> None:
     assert context["thread_id"] == "Thread-1 (worker)"
 
 
+def test_a_hook_sees_the_run_and_a_clock_that_goes_on() -> None:
+    context: dict[str, Any] = {"modules": {"datetime": {"datetime": datetime}}}
+
+    RunValues("id", MOMENT).name_in(context)
+
+    assert (context["run_started_at"], context["invocation_id"]) == (MOMENT, "id")
+    assert context["modules"]["datetime"]["datetime"] is datetime
+
+
 def test_a_batch_has_one_run_and_two_have_two() -> None:
     assert run_of("e", 1, MOMENT) == run_of("e", 1, MOMENT)
     assert run_of("e", 1, MOMENT).invocation_id != run_of("e", 2, MOMENT).invocation_id
