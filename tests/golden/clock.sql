@@ -42,6 +42,10 @@ region keys=(restaurant_id) unique=(restaurant_id) slices=(ordered_at);
 select orders.restaurant_id, count(*) as orders, sum(case when orders.ordered_at >= clock.as_of - interval 1 hour then 1 else 0 end) as recent from bronze.orders as orders cross join livemart.clock as clock group by 1;
 signed groups keys=(restaurant_id) unique=(restaurant_id) slices=(ordered_at);
 
+# title: a flag against the clock in the argument of a sum
+with placed as (select restaurant_id, amount, ordered_at >= (select clock.as_of from livemart.clock as clock) - interval 1 hour as is_recent from bronze.orders) select restaurant_id, count(*) as orders, coalesce(sum(case when is_recent then amount end), 0) as recent_amount from placed group by 1;
+signed groups keys=(restaurant_id) unique=(restaurant_id) slices=(ordered_at);
+
 # title: the clock moved by the subquery that is joined
 select orders.order_id from bronze.orders as orders cross join (select as_of - interval 1 day as as_of from livemart.clock) as clock where orders.ordered_at >= clock.as_of;
 signed rows keys=(order_id) within[0]=(from (__clock__ - interval 1 day)) unique=(order_id) slices=(ordered_at);

@@ -347,10 +347,23 @@ def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
     if function_name(call) == "count_if" and all(map(_holds_count, wrappers)):
         return Output(name, "count", (), True)
     if isinstance(call, exp.Sum) and not isinstance(call.this, exp.Distinct):
-        summed = Summed(tuple(gate.source.rows([_beside_clock(call.this)])), _steps(expr))
+        summed = Summed(tuple(_beside_clock_below(call.this, gate.source)), _steps(expr))
         is_never_null = any(isinstance(wrapper, exp.Coalesce) for wrapper in wrappers)
         return Output(name, "sum", (summed,), is_never_null)
     raise not_additive(f"{sql_of(expr)} is no sum and no count")
+
+
+def _beside_clock_below(expr: Expr, source: Relation) -> Iterator[KeyQuery]:
+    """Yield the SELECTs of `expr`, a time in place of the clock's value at whichever step has it.
+
+    The types are those of the query, the values are not.
+    """
+    expr = _beside_clock(expr)
+    if isinstance(source, RowByRow):
+        for below, (over,) in source.below(expr):
+            yield from _beside_clock_below(over, below)
+    else:
+        yield from source.rows([expr])
 
 
 def _beside_clock(expr: Expr) -> Expr:

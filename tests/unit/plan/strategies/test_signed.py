@@ -166,6 +166,29 @@ def test_every_step_to_a_total_is_for_spark_to_judge() -> None:
     )
 
 
+def test_a_total_asks_for_its_type_without_the_clock_that_steps_below_compare_with() -> None:
+    inputs = Inputs(
+        columns={"s.sales": ("shop", "amount", "sold_at"), "s.clock": ("as_of",)},
+        unique={},
+        clocks=frozenset({"s.clock"}),
+    )
+    plan = plan_query(
+        "with placed as (select shop, amount, sold_at >= (select c.as_of from s.clock as c)"
+        " - interval 1 hour as is_new from s.sales)"
+        " select shop, count(*) as sales, sum(case when is_new then amount end) as new_amount"
+        " from placed group by shop",
+        inputs,
+    )
+
+    assert isinstance(plan.strategy, Signed)
+    assert plan.strategy.outputs is not None
+    [argument] = plan.strategy.outputs[-1].summed[0].arguments
+    assert str(argument) == (
+        "select distinct case when (sold_at >= (CAST(NULL AS TIMESTAMP)) - interval 1 hour)"
+        " then amount end as w0 from __present_1__"
+    )
+
+
 @pytest.mark.parametrize("total", ["try_sum(amount)", "avg(amount)", "coalesce(sum(amount), 1)"])
 def test_what_is_no_plain_sum_is_not_added_to(total: str) -> None:
     plan = plan_query(f"select shop, count(*) as n, {total} as t from s.sales group by 1", INPUTS)
