@@ -1,6 +1,10 @@
 {# A count per customer is additive, a count of distinct customers is not: this
    model takes leaving orders away, and the next one counts its rows. #}
-{{ config(partition_by=['window_hours']) }}
+{% set windows = {
+    'current': 'is_current_{0}h',
+    'compared': 'is_current_{0}h and is_whole',
+    'last_week': 'is_since_last_week_{0}h and is_until_last_week',
+} %}
 
 with
 
@@ -10,34 +14,43 @@ orders as (
 
 ),
 
-customer_windows as (
+orders_placed as (
 
-    {% for hours in var('window_hours') %}
-    {% for window_kind, starts_at, ends_at in [
-        ('current', window_start(hours), as_of()),
-        ('compared', window_start(hours), whole_panes_end(0)),
-        ('last_week', window_start(hours + 168), whole_panes_end(168)),
-    ] %}
     select
         restaurant_id,
         customer_id,
-        {{ hours }} as window_hours,
-        '{{ window_kind }}' as window_kind,
-        count(*) as order_count
+        {% for hours in var('window_hours') %}
+        ordered_at >= {{ window_start(hours) }} as is_current_{{ hours }}h,
+        ordered_at >= {{ window_start(hours + 168) }}
+            as is_since_last_week_{{ hours }}h,
+        {% endfor %}
+        ordered_at < {{ whole_panes_end(0) }} as is_whole,
+        ordered_at < {{ whole_panes_end(168) }} as is_until_last_week
 
     from orders
 
     where
-        ordered_at >= {{ starts_at }}
-        and ordered_at < {{ ends_at }}
+        {{ in_any_window('ordered_at') }}
         and customer_id is not null
 
-    group by 1, 2, 3, 4
+),
 
-    {% if not loop.last %}union all{% endif %}
-    {% endfor %}
-    {% if not loop.last %}union all{% endif %}
-    {% endfor %}
+customer_windows as (
+
+    select
+        restaurant_id,
+        customer_id,
+        {% for kind, is_inside in windows.items() %}
+        {% for hours in var('window_hours') %}
+        count_if({{ is_inside.format(hours) }})
+            as {{ kind }}_order_count_{{ hours }}h,
+        {% endfor %}
+        {% endfor %}
+        count(*) as order_count
+
+    from orders_placed
+
+    group by 1, 2
 
 )
 

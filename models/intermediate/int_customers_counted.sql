@@ -1,3 +1,5 @@
+{% set kinds = ['current', 'compared', 'last_week'] %}
+
 with
 
 customer_windows as (
@@ -10,13 +12,17 @@ counted_customers as (
 
     select
         restaurant_id,
-        window_hours,
-        window_kind,
-        count(*) as unique_customers
+        {% for kind in kinds %}
+        {% for hours in var('window_hours') %}
+        count_if({{ kind }}_order_count_{{ hours }}h > 0)
+            as {{ kind }}_unique_customers_{{ hours }}h,
+        {% endfor %}
+        {% endfor %}
+        count(*) as customer_count
 
     from customer_windows
 
-    group by 1, 2, 3
+    group by 1
 
 )
 

@@ -1,3 +1,12 @@
+{# One row holds all windows of a restaurant: a refresh passes over its panes
+   once, where a union of windows would ask Spark for each of them. #}
+{% set windows = {
+    'current': 'is_current_{0}h',
+    'previous': 'is_in_two_{0}h and not is_current_{0}h',
+    'compared': 'is_current_{0}h and is_whole',
+    'last_week': 'is_since_last_week_{0}h and is_until_last_week',
+} %}
+
 with
 
 order_panes as (
@@ -6,35 +15,47 @@ order_panes as (
 
 ),
 
-order_windows as (
+panes_placed as (
 
-    {% for hours in var('window_hours') %}
-    {% for window_kind, starts_at, ends_at in [
-        ('current', window_start(hours), as_of()),
-        ('previous', window_start(hours * 2), window_start(hours)),
-        ('compared', window_start(hours), whole_panes_end(0)),
-        ('last_week', window_start(hours + 168), whole_panes_end(168)),
-    ] %}
     select
         restaurant_id,
-        {{ hours }} as window_hours,
-        '{{ window_kind }}' as window_kind,
-        count(*) as pane_count,
-        sum(order_count) as order_count,
-        sum(sales_amount) as sales_amount
+        order_count,
+        sales_amount,
+        {% for hours in var('window_hours') %}
+        pane_started_at >= {{ window_start(hours) }}
+            as is_current_{{ hours }}h,
+        pane_started_at >= {{ window_start(hours * 2) }}
+            as is_in_two_{{ hours }}h,
+        pane_started_at >= {{ window_start(hours + 168) }}
+            as is_since_last_week_{{ hours }}h,
+        {% endfor %}
+        pane_started_at < {{ whole_panes_end(0) }} as is_whole,
+        pane_started_at < {{ whole_panes_end(168) }} as is_until_last_week
 
     from order_panes
 
-    where
-        pane_started_at >= {{ starts_at }}
-        and pane_started_at < {{ ends_at }}
+    where {{ in_any_window('pane_started_at') }}
 
-    group by 1, 2, 3
+),
 
-    {% if not loop.last %}union all{% endif %}
-    {% endfor %}
-    {% if not loop.last %}union all{% endif %}
-    {% endfor %}
+order_windows as (
+
+    select
+        restaurant_id,
+        {% for kind, is_inside in windows.items() %}
+        {% for hours in var('window_hours') %}
+        {% set is_inside_hours = is_inside.format(hours) %}
+        coalesce(sum(case when {{ is_inside_hours }} then order_count end), 0)
+            as {{ kind }}_order_count_{{ hours }}h,
+        coalesce(sum(case when {{ is_inside_hours }} then sales_amount end), 0)
+            as {{ kind }}_sales_amount_{{ hours }}h,
+        {% endfor %}
+        {% endfor %}
+        count(*) as pane_count
+
+    from panes_placed
+
+    group by 1
 
 )
 

@@ -1,3 +1,11 @@
+{# the kinds of a window, and how their columns begin #}
+{% set prefixes = {
+    'current': '',
+    'previous': 'previous_',
+    'compared': 'compared_',
+    'last_week': 'last_week_',
+} %}
+
 with
 
 restaurants as (
@@ -18,67 +26,66 @@ counted_customers as (
 
 ),
 
-restaurant_windows as (
+restaurants_totaled as (
 
-    {% for hours in var('window_hours') %}
     select
-        restaurant_id,
-        restaurant_name,
-        time_zone,
-        currency_code,
-        {{ hours }} as window_hours
+        restaurants.restaurant_id,
+        restaurants.restaurant_name,
+        restaurants.time_zone,
+        {% for kind in prefixes %}
+        {% for hours in var('window_hours') %}
+        order_windows.{{ kind }}_order_count_{{ hours }}h,
+        order_windows.{{ kind }}_sales_amount_{{ hours }}h,
+        {% if kind != 'previous' %}
+        counted_customers.{{ kind }}_unique_customers_{{ hours }}h,
+        {% endif %}
+        {% endfor %}
+        {% endfor %}
+        restaurants.currency_code
 
     from restaurants
 
-    {% if not loop.last %}union all{% endif %}
-    {% endfor %}
+    left join order_windows
+        on restaurants.restaurant_id = order_windows.restaurant_id
+
+    left join counted_customers
+        on restaurants.restaurant_id = counted_customers.restaurant_id
 
 ),
 
-{# the kinds of a window side by side: one row to join with, not four #}
-order_figures as (
+{# a row for each length of window: the joins are done once, not for each #}
+restaurant_windows as (
 
     select
-        restaurant_id,
-        window_hours,
-        max(case when window_kind = 'current' then order_count end)
-            as order_count,
-        max(case when window_kind = 'current' then sales_amount end)
-            as sales_amount,
-        max(case when window_kind = 'previous' then order_count end)
-            as previous_order_count,
-        max(case when window_kind = 'previous' then sales_amount end)
-            as previous_sales_amount,
-        max(case when window_kind = 'compared' then order_count end)
-            as compared_order_count,
-        max(case when window_kind = 'compared' then sales_amount end)
-            as compared_sales_amount,
-        max(case when window_kind = 'last_week' then order_count end)
-            as last_week_order_count,
-        max(case when window_kind = 'last_week' then sales_amount end)
-            as last_week_sales_amount
+        restaurants_totaled.restaurant_id,
+        restaurants_totaled.restaurant_name,
+        restaurants_totaled.time_zone,
+        restaurants_totaled.currency_code,
+        windows.*
 
-    from order_windows
+    from restaurants_totaled
 
-    group by 1, 2
-
-),
-
-customer_figures as (
-
-    select
-        restaurant_id,
-        window_hours,
-        max(case when window_kind = 'current' then unique_customers end)
-            as unique_customers,
-        max(case when window_kind = 'compared' then unique_customers end)
-            as compared_unique_customers,
-        max(case when window_kind = 'last_week' then unique_customers end)
-            as last_week_unique_customers
-
-    from counted_customers
-
-    group by 1, 2
+        lateral view stack(
+            {{ var('window_hours') | length }},
+            {% for hours in var('window_hours') %}
+            {% for kind in prefixes %}
+            {{ kind }}_order_count_{{ hours }}h,
+            {{ kind }}_sales_amount_{{ hours }}h,
+            {% if kind != 'previous' %}
+            {{ kind }}_unique_customers_{{ hours }}h,
+            {% endif %}
+            {% endfor %}
+            {{ hours }}{% if not loop.last %},{% endif %}
+            {% endfor %}
+        ) windows as
+        {% for prefix in prefixes.values() %}
+        {{ prefix }}order_count,
+        {{ prefix }}sales_amount,
+        {% if prefix != 'previous_' %}
+        {{ prefix }}unique_customers,
+        {% endif %}
+        {% endfor %}
+        window_hours
 
 ),
 
@@ -86,46 +93,31 @@ order_metrics as (
 
     select
         ---------- ids
-        restaurant_windows.restaurant_id,
+        restaurant_id,
 
         ---------- strings
-        restaurant_windows.restaurant_name,
-        restaurant_windows.time_zone,
-        restaurant_windows.currency_code,
+        restaurant_name,
+        time_zone,
+        currency_code,
 
         ---------- numerics
-        restaurant_windows.window_hours,
-        {% for prefix in ['', 'previous_', 'compared_', 'last_week_'] %}
-        {% set order_count = prefix ~ 'order_count' %}
-        {% set sales_amount = prefix ~ 'sales_amount' %}
-        coalesce(order_figures.{{ order_count }}, 0) as {{ order_count }},
-        cast(
-            coalesce(order_figures.{{ sales_amount }}, 0) as decimal(18, 2)
-        ) as {{ sales_amount }},
+        window_hours,
+        {% for prefix in prefixes.values() %}
+        coalesce({{ prefix }}order_count, 0) as {{ prefix }}order_count,
+        cast(coalesce({{ prefix }}sales_amount, 0) as decimal(18, 2))
+            as {{ prefix }}sales_amount,
         {# no order, no average: NULL, not zero #}
         cast(
-            cast(order_figures.{{ sales_amount }} as decimal(18, 2))
-            / order_figures.{{ order_count }}
+            cast({{ prefix }}sales_amount as decimal(18, 2))
+            / nullif({{ prefix }}order_count, 0)
             as decimal(18, 2)
-        ) as {{ prefix ~ 'average_order_value' }},
+        ) as {{ prefix }}average_order_value,
         {% endfor %}
-        coalesce(customer_figures.unique_customers, 0) as unique_customers,
-        coalesce(customer_figures.compared_unique_customers, 0)
-            as compared_unique_customers,
-        coalesce(customer_figures.last_week_unique_customers, 0)
-            as last_week_unique_customers
+        coalesce(unique_customers, 0) as unique_customers,
+        coalesce(compared_unique_customers, 0) as compared_unique_customers,
+        coalesce(last_week_unique_customers, 0) as last_week_unique_customers
 
     from restaurant_windows
-
-    left join order_figures
-        on
-            restaurant_windows.restaurant_id = order_figures.restaurant_id
-            and restaurant_windows.window_hours = order_figures.window_hours
-
-    left join customer_figures
-        on
-            restaurant_windows.restaurant_id = customer_figures.restaurant_id
-            and restaurant_windows.window_hours = customer_figures.window_hours
 
 )
 
