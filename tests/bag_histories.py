@@ -19,7 +19,7 @@ from tests.disagreeing_values import KINDS
 Row = tuple[Any, ...]
 
 COUNTS = [pa.field(OLD_COUNT, pa.int64()), pa.field(NEW_COUNT, pa.int64())]
-# Column: the kind of its values. What a partition cannot hold is not in `region`.
+# Column: the kind of its values. Types that cannot be partition columns are not in `region`.
 _DRAWN = {
     "name": "word",
     "region": "word",

@@ -1,4 +1,4 @@
-"""A table of orders that writes its changes as Debezium does, and what they come to.
+"""A table of orders that writes its changes as Debezium does, and the resulting rows.
 
 The oracle is a dictionary to which the changes are applied in the order of the log: it knows
 neither batches nor files nor how landing decides.
@@ -239,7 +239,7 @@ def position_of(record: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def apply_in_order(log: list[Row]) -> dict[int, Row]:
-    """Return the rows that some changes come to, by key."""
+    """Return the rows after some changes, by key."""
     rows: dict[int, Row] = {}
     for record in sorted(log, key=position_of):
         if record["op"] == "d":

@@ -38,7 +38,7 @@ def _options(jars: Sequence[Path]) -> str:
     """Return the options of a short JVM: with the archive, to leave one, or as one is written."""
     options = jvm_options(jars, is_short=True)
     if "AtExit=" in options:
-        # What this process has reserved is for the JVM that it starts.
+        # The memory that this process reserved is for the JVM that it starts.
         Path(options.partition("AtExit=")[2].split()[0]).unlink(missing_ok=True)
     return options
 

@@ -36,7 +36,7 @@ class Ended(NamedTuple):
 
 
 class Running:
-    """A command in a process group of its own; what it says goes into a file."""
+    """A command in a separate process group; its output goes into a file."""
 
     def __init__(
         self, command: Iterable[str], folder: Path, environ: Mapping[str, str], log: Path

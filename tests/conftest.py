@@ -1,4 +1,4 @@
-"""What all tests share: tiers, kinds by folder, one Spark session and one Hypothesis profile."""
+"""Shared by all tests: tiers, kinds by folder, one Spark session and one Hypothesis profile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ os.environ.setdefault("LIVEMART_JVM_OPTIONS", "short")
 # Which tests run: the gate, everything that is certain, or what is random and long as well.
 TIER = os.environ.get("LIVEMART_TESTS", "gate")
 IS_NIGHTLY = TIER == "nightly"
-# What takes longer hangs.
+# A test that takes longer hangs.
 _LONGEST_S = 300
 _LEFT_OUT = {"gate": {"extended", "nightly"}, "all": {"nightly"}, "nightly": set[str]()}
 if TIER not in _LEFT_OUT:

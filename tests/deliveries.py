@@ -116,7 +116,7 @@ class Shop:
         return self.root / "warehouse" / "_livemart" / "checkpoint"
 
     def restart(self) -> None:
-        """What a new process would start with."""
+        """The state that a new process would start with."""
         self.landing = Landing(
             self.spark,  # type: ignore[arg-type]
             self.warehouse,

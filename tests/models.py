@@ -7,7 +7,7 @@ from typing import Any
 
 from livemart.project.graph import Model, StreamSpec
 
-# What it counts is asked of the database while dbt compiles it.
+# dbt asks the database for its count while it compiles the model.
 ASKING = (
     "{% if execute %}"
     "{% set found = run_query('select count(*) as n from ' ~ ref('raw_customers')) %}"

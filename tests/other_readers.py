@@ -29,7 +29,7 @@ INF, NAN = float("inf"), float("nan")
 NINES = Decimal("9" * 38)
 _STRUCT = pa.struct([("x", pa.float64()), ("y", pa.string())])
 
-# By column: type, and the values of three files. A column of its own is `n`, 0 to 8.
+# By column: type, and the values of three files. An additional column is `n`, 0 to 8.
 AWKWARD: Mapping[str, tuple[pa.DataType, Sequence[Sequence[Any]]]] = {
     "whole": (pa.int64(), [[-(2**63), 0, None], [1, 2, 3], [2**63 - 1] * 3]),
     "tiny": (pa.int8(), [[-128, None, 0], [None] * 3, [127, 1, 1]]),
@@ -75,7 +75,7 @@ AWKWARD: Mapping[str, tuple[pa.DataType, Sequence[Sequence[Any]]]] = {
     "list": (pa.list_(pa.float64()), [[[NAN, -0.0], [], None], [[None], [1.0], None], [None] * 3]),
     "map": (pa.map_(pa.string(), pa.float64()), [[[("a", NAN)], [], None], [None] * 3, [None] * 3]),
 }
-# In a table of their own: in a file with NaN no column has bounds.
+# In a separate table: in a file with NaN no column has bounds.
 WITH_NAN: Mapping[str, tuple[pa.DataType, Sequence[Sequence[Any]]]] = {
     "real": (pa.float64(), [[1.0, 0.5, None], [NAN, 0.1, INF], [NAN] * 3]),
     "half": (pa.float32(), [[NAN, 1.5, None], [3.0, 4.0, -0.0], [None, NAN, 2.0]]),

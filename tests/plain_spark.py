@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 _WAYS = {"vectorized": "true", "row by row": "false"}
-# Each statement has a price of its own.
+# Each statement has a fixed cost.
 _TOGETHER = 25
 
 

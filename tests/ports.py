@@ -1,4 +1,4 @@
-"""Ports of this machine for tests that need one at which nobody listens."""
+"""Ports of this machine without a listener."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def silent_port() -> Iterator[int]:
-    """Yield a port that refuses every connection; held, so that nobody else comes to listen."""
+    """Yield a port that refuses every connection; it is held, so no other process can listen."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port: int = held.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A dbt project with a warehouse and a landing folder of its own, driven in the tests' process."""
+"""A dbt project with its own warehouse and landing folder, run in the tests' process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MART = (
     *("dbt_project.yml", "selectors.yml", "livemart.yml"),
 )
 _RESULTS = shutil.ignore_patterns("target", "logs")
-# What dbt knows of the project once it has parsed it: half of the time a test needs to begin.
+# dbt's parsed project: parsing takes half of a test's start.
 _PARTIAL_PARSE = Path("target", "livemart", "partial_parse.msgpack")
 
 
@@ -69,7 +69,7 @@ class Silent:
 
 @dataclass
 class ProjectRun:
-    """A copy of a project below `root`. The wall clock stands still until `now` is set.
+    """A copy of a project below `root`. The wall clock stops until `now` is set.
 
     Args:
         spark: the session, with an empty catalog.

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-# What a fixture says of a program that it needs.
+# The message of a fixture about a missing program.
 _REASON = re.compile(r"(?:Skipped: )?(.+?) is not installed \(apt-get install (.+?)\)")
 _PLACE = "livemart/skipped"
 _FOLDER = Path(__file__).parents[1] / ".pytest_cache" / "v" / _PLACE

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _MACROS = ROOT / "livemart/project/clock_macros/macros"
 _SAMPLE = re.compile(r"^```sql\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _GENERIC_TEST = re.compile(r"\{% test (\w+)\((.*?)\) %\}(.*)\{% endtest %\}", re.DOTALL)
-# What a generic test is given.
+# The arguments of a generic test.
 _ARGUMENTS = {"model": "'docs.products'", "column": "'quantity'", "maximum": "100"}
 
 # Name and type of each column, by relation.

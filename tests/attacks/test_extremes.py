@@ -1,4 +1,4 @@
-"""More than anybody plans for: streams, tenants, rows. What happens is said in operations.md."""
+"""Extreme numbers of streams, tenants and rows have the effects that operations.md describes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_of_10_000_streams_those_with_room_are_open_and_the_others_refused(tmp_p
         clients = []
         for number in range(10_000):
             one = stack.enter_context(socket.socket())
-            # One address has a share of its own only.
+            # One address has only its own share.
             one.bind((f"127.0.1.{1 + number % 50}", 0))
             one.settimeout(PATIENCE_S)
             one.connect(("127.0.0.1", port))

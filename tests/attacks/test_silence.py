@@ -1,6 +1,6 @@
 """Clients that say nothing, or too slowly: real sockets against a real server.
 
-A server of its own process, where descriptors are few; else one in a thread, with short patience.
+A server in a separate process with few descriptors, or in a thread with short patience.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def flood(port: int, count: int, said: bytes = b"", source: str = "127.0.0.1") -
 
 
 def statuses(port: int, *paths: str) -> list[int]:
-    """Return the answers, each on a connection of its own."""
+    """Return the answers, each from a separate connection."""
     base = f"http://127.0.0.1:{port}"
     return [httpx2.get(base + path, timeout=PATIENCE_S).status_code for path in paths]
 
@@ -79,7 +79,7 @@ def filled(folder: Path) -> Path:
 def test_who_asks_is_answered_beside_more_silent_connections_than_there_are_descriptors(
     tmp_path: Path,
 ) -> None:
-    """Without the limits a server answered nobody here.
+    """Without the limits a server answered no client here.
 
     At 6,200 connections and 1,024 descriptors it wrote 123 MB of log in the one minute watched.
     """

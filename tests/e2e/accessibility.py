@@ -1,4 +1,4 @@
-"""What can be measured of accessibility: axe's rules, sizes of targets, and sideways scrolling."""
+"""Measures accessibility: axe's rules, sizes of targets, and sideways scrolling."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _adopt(page: Page, style: str) -> None:
     page.evaluate(script, style)
 
 
-# What a reader may set for all text, by name.
+# Settings that a reader may choose for all text, by name.
 ADAPTATIONS: Mapping[str, Callable[[Page], None]] = {
     "spaced-text": lambda page: _adopt(page, _SPACING),
     "large-text": lambda page: _adopt(page, "html { font-size: 200% !important; }"),

@@ -44,7 +44,7 @@ group by d.dish_id, d.dish_name order by sold desc, cents desc, d.dish_id limit 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a window holds."""
+    """The figures of a window."""
 
     order_count: int
     sales_amount: Decimal

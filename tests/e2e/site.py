@@ -165,12 +165,12 @@ def published_site(folder: Path, *, age: timedelta = timedelta(0)) -> Site:
 
 @dataclass(slots=True)
 class Visit:
-    """A page in a context of its own, and everything the browser complained about."""
+    """A page in a separate context, and everything that the browser complained about."""
 
     site: Site
     page: Page
     complaints: list[str] = field(default_factory=list)
-    # What a test breaks on purpose shows in the console.
+    # The console shows errors that a test causes on purpose.
     expected: re.Pattern[str] | None = None
 
     def go(self, path: str = f"/r/{AZUL}?window=24h") -> None:
@@ -220,7 +220,7 @@ def open_visit(
     context = browser.new_context(
         viewport={"width": width, "height": 900},
         color_scheme="dark" if scheme == "dark" else "light",
-        # What is looked at does not change while it is looked at.
+        # The page must not change while it is examined.
         reduced_motion="reduce",
         # Not the restaurant's: what the page writes must not depend on where it is read.
         timezone_id="Pacific/Auckland",

@@ -51,7 +51,7 @@ _TEXTS = "[...root.querySelectorAll(parts)].map((part) => part.textContent.repla
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the page of a restaurant and window is made of, and its view."""
+    """The inputs of the page of a restaurant and window, and its view."""
 
     where: str
     state: dict[str, Any]

@@ -1,4 +1,4 @@
-"""The page of dead letters: a hostile record is text to look at, for whoever looks."""
+"""The page of dead letters: a hostile record is only text for every reader."""
 
 from __future__ import annotations
 

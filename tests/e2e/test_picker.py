@@ -44,7 +44,7 @@ def test_arrow_keys_pass_by_restaurants_and_keep_the_focus(site: Site, visit: Op
     picker.focus()
     names = picker.locator("option").all_text_contents()
     assert names == sorted((name for name, *_ in RESTAURANTS.values()), key=str.casefold)
-    # What was passed by is never shown after what was chosen last, and leaves no entry behind.
+    # A skipped restaurant is never shown after the chosen one, and leaves no history entry.
     for _ in range(len(names)):
         opened.page.keyboard.press("ArrowUp")
     _assert_shown(opened, next(key for key, value in RESTAURANTS.items() if value[0] == names[0]))

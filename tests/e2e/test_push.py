@@ -309,7 +309,7 @@ def test_the_age_does_not_trust_the_clock_of_the_device(site: Site, visit: OpenV
 def _open(
     visit: OpenVisit, site: Site, window: str = "24h", *, has_own_time: bool = False
 ) -> Visit:
-    """Open a page and wait for its stream; in a time of its own the test can move it on."""
+    """Open a page and wait for its stream; the test can move its clock."""
     opened: Visit = visit(site)
     if has_own_time:
         opened.page.clock.install()

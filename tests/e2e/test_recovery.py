@@ -1,4 +1,4 @@
-"""The page after it was left, paused, or told wrongly that there is no network."""
+"""The page after it was left, paused, or informed wrongly that there is no network."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ def _region(row: Row, sources: Sources) -> list[tuple[Any, ...]]:
 
 
 def _tier_runs(sources: Sources) -> Legal:
-    # Each window has an order of its own, so both places may be any that they can be.
+    # Each window has its own order, so both places may be any possible ones.
     def bags(rows: Sequence[Row]) -> Iterator[Bag]:
         by = _rising("changed_at")
         tiers = _groups(rows, "tier").values()

@@ -16,7 +16,7 @@ from tests.equivalence.shapes_history import STARTED_AT, Batch, Record
 
 _WORDS = KINDS["word"].values
 _CHANNELS = ("Apple", "Google", "channel-7", "channel-8", "apple", None)
-# Of a window and a session of its own each.
+# Each has its own window and session.
 _FAR_TIMES = (
     datetime(1582, 10, 4, 23, 59, 59, tzinfo=UTC),
     datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),

@@ -113,7 +113,7 @@ class Table:
 
 @dataclass(slots=True)
 class Market:
-    """What has landed of the reference mart's three keyed sources."""
+    """The landed rows of the reference mart's three keyed sources."""
 
     orders: Table = field(default_factory=lambda: Table(ORDERS))
     restaurants: Table = field(default_factory=lambda: Table(RESTAURANTS))
@@ -281,7 +281,7 @@ def top_dishes(
     """Return what `restaurant_top_dishes` must say, by restaurant, window length and rank.
 
     Returns:
-        (dish_id, dish_name, quantity_sold, sales_amount); the id stands for a name nobody knows.
+        (dish_id, dish_name, quantity_sold, sales_amount); the id replaces an unknown name.
     """
     quantities: dict[tuple[str, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     amounts: dict[tuple[str, int, str], Decimal] = defaultdict(lambda: Decimal("0.00"))

@@ -1,4 +1,4 @@
-"""A foreign project refreshed batch by batch: each model must hold the rows of its own SQL.
+"""A foreign project refreshed batch by batch: each model must hold its SQL's rows.
 
 Independent of `verify` and of the planner: the text that dbt compiled is run by Spark on the tables
 as they are, and each stored model must hold exactly these rows.

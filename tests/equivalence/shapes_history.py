@@ -33,7 +33,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one micro-batch delivers: JSON records by source, and the clock after it, UTC."""
+    """The deliveries of one micro-batch: JSON records by source, and the clock after it, UTC."""
 
     as_of: datetime
     records: Mapping[str, list[Record]]
@@ -60,7 +60,7 @@ def history(seed: int, batches: int = 6, changes: int = 14) -> Iterator[Batch]:
         changes: about how many records a later batch holds. Some batches hold none.
 
     Yields:
-        Batches whose `as_of` never goes back; it may stand still or jump by hours.
+        Batches whose `as_of` never goes back; it may stay or jump by hours.
     """
     world = _World(random.Random(seed))
     yield Batch(world.now, _first_records(world))

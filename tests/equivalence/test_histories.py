@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SEED = 5
-# No key of these keeps together what hangs on one decision, or their author asked for it.
+# No key of these keeps rows of one decision together, or their author asked for it.
 FULL = {
     "members_by_city": "KEY_NOT_IN_OUTPUT",
     "changes_by_tier_before": "KEY_NOT_IN_OUTPUT",
@@ -88,7 +88,7 @@ def refresh_and_judge(
 def _verify(run: ProjectRun, *, has_ties: bool) -> None:
     for comparison in run.verify():
         assert comparison.is_equal, comparison
-        # Of two cities with the same tier, or of any, either may be shown.
+        # Either of two cities with the same tier, or any city, may be shown.
         if not has_ties and comparison.model not in ("newest_of_each_city", "any_city"):
             assert not comparison.tied, comparison
 

@@ -42,7 +42,7 @@ def records(step: int) -> dict[str, list[dict[str, Any]]]:
 
 
 def now(step: int) -> datetime:
-    """Return the wall clock at a step: each is in a pane of its own."""
+    """Return the wall clock at a step; each step is in a separate pane."""
     return NOON + timedelta(minutes=5 * step + 1)
 
 

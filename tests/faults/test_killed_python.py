@@ -39,7 +39,7 @@ def test_a_runner_waits_for_the_jvm_of_a_killed_one(
     ) as runner:
         assert runner.stdout is not None
         jvm = int(runner.stdout.readline())
-        # However busy it is with what it was told to write.
+        # However busy it is with its writes.
         os.kill(jvm, signal.SIGSTOP)
         runner.kill()
     try:

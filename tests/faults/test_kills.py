@@ -114,7 +114,7 @@ def kill_one_after_another(spark: SparkSession, folder: Path, points: tuple[str,
 def contents(root: Path) -> dict[str, list[str]]:
     """Return the rows of every table of the newest snapshot and of what landing keeps besides.
 
-    Batches may be numbered otherwise: each process begins with one of its own.
+    Batches may be numbered otherwise: each process begins with its own batch.
     """
     warehouse, newest = Warehouse(root), SnapshotLog(root).newest()
     assert newest is not None

@@ -45,7 +45,7 @@ _WARM = 20
 
 @dataclass(frozen=True)
 class Sample:
-    """What a stream holds of the machine behind one micro-batch; Python's and the JVM's together.
+    """The resources that a stream holds after one micro-batch, of Python and the JVM together.
 
     `state_files`: of livemart's own state, apart from the log of snapshots, a Delta table whose
     history is kept for days. Spark keeps 100 batches of its checkpoint, landing 1,000 manifests.

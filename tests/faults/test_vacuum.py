@@ -47,7 +47,7 @@ def test_what_a_snapshot_names_is_readable_though_tables_are_vacuumed_beside_the
     mini = Mini(spark, tmp_path / "mini")
     deliver(mini.landing, 0)
     mini.build()
-    # What nobody refers to is removed when it is old.
+    # Old files without a reference are removed.
     orphan = mini.root / "warehouse" / "mini" / "shop_totals" / "part-00000-old.snappy.parquet"
     orphan.write_bytes(b"old")
     before = orphan.stat().st_mtime - _EIGHT_DAYS_S

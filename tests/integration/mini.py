@@ -1,4 +1,4 @@
-"""The project of `tests/projects/mini` with a warehouse and a landing folder of its own."""
+"""The project of `tests/projects/mini` with its own warehouse and landing folder."""
 
 from __future__ import annotations
 

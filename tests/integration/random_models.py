@@ -141,7 +141,7 @@ class _Maker:
         )
 
     def _layer(self, alias: str) -> tuple[str, dict[str, str]]:
-        """Return a subquery over the sales and its columns, each under a name of its own."""
+        """Return a subquery over the sales and its columns, each with a unique name."""
         names = {what: self._chance.choice(names) for what, names in _SPELLINGS.items()}
         period = self._chance.choice(
             [

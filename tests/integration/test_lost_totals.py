@@ -1,4 +1,4 @@
-"""Totals that overflowed, wrapped or were cast to less move as Spark would compute them anew."""
+"""Totals that overflowed, wrapped or were cast to less change as if Spark computed them again."""
 
 from __future__ import annotations
 

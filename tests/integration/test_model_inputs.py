@@ -1,4 +1,4 @@
-"""What models read: tables that the project does not declare, and inputs with other columns."""
+"""Inputs of models: tables that the project does not declare, and inputs with other columns."""
 
 from __future__ import annotations
 

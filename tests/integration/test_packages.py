@@ -55,7 +55,7 @@ def test_a_package_is_built_refreshed_and_verified(spark: SparkSession, tmp_path
     assert _by_day(run) == {2: ("1", "0", "8.00"), 3: ("1", "1", "4.80")}
     assert [row["day"].day for row in run.rows("till.best_days")] == [2]
 
-    # In a process of its own: Spark's catalog holds no function.
+    # In a separate process: Spark's catalog holds no function.
     spark.sql("drop function till.net_of_tax")
     run.restart()
     run.deliver("receipts", _receipt(1, 2, "card", "10.00", "d"), _receipt(4, 3, "cash", "5.00"))

@@ -86,7 +86,7 @@ ELASTIC = {
     f" from {SALES} as s left semi join {TOTALLED} as t"
     " on s.sold_at = t.sold_at and t.recent > 4 group by s.shop_id",
 }
-# What Spark has no DISTINCT of.
+# Aggregates that Spark has without DISTINCT only.
 NESTED = {
     "exploded_map": "select g.k, max(g.v) as most, max(l.shop_name) as name"
     f" from (select k, v from {MAPPED} as s lateral view explode(s.m) g as k, v) as g"

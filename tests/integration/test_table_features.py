@@ -1,4 +1,4 @@
-"""What properties and features of Delta do to rows: of models, of sources of others, of partitions.
+"""Effects of Delta's properties and features on rows of models, foreign sources and partitions.
 
 Engines: Spark 4.2.0 with Delta 4.4.0, deltalake 1.6.6.
 """
@@ -67,7 +67,7 @@ def test_a_build_and_a_refresh_store_the_same_partitions(
         )
         assert built == moved
         if kind not in ("double", "float"):
-            # Of these Java and Python spell the same number in two ways.
+            # Java and Python spell these numbers in two ways.
             assert _partition_texts(warehouse, "t.built") == _partition_texts(warehouse, "t.moved")
 
 
@@ -219,10 +219,10 @@ def test_sources_of_others_are_read_rightly_whatever_features_they_have(
     assert all(mini.rows(f"mini.with_{name}")[0]["n"] is None for name in FOREIGN)
     why = reasons(mini.newest)
     recomputed = {name for name in FOREIGN if why[f"of_{name}"] == "CDF_UNAVAILABLE"}
-    # Another type of a column has a reason of its own.
+    # Another type of a column has a separate reason.
     assert recomputed == READ_BY_SPARK - {"widened"}
 
-    # What has not changed is read beside what has: by Spark.
+    # Spark reads unchanged and changed rows together.
     mini.deliver("sales", sale("2"))
     mini.refresh()
 

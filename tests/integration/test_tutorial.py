@@ -1,4 +1,4 @@
-"""docs/tutorial.md, as it stands: its files are written, its commands run in one shell, in order.
+"""docs/tutorial.md, unchanged: its files are written, and its commands run in one shell.
 
 Six of them start Spark, one after the other: minutes, so it is a test of `make test-all`.
 """
@@ -87,5 +87,5 @@ def test_whoever_follows_the_tutorial_sees_what_it_says(tmp_path: Path) -> None:
     for number, expected in enumerate(answers):
         printed, _, rest = rest.partition(_END.format(number))
         lines = iter(printed.splitlines())
-        # Each in its turn, whatever stands between them.
+        # Each in order, whatever is between them.
         assert [line for line in expected if line not in lines] == [], printed

@@ -138,7 +138,7 @@ def test_variants_are_refreshed_by_each_strategy_and_served(
 
 @pytest.mark.extended
 def test_shredded_variants_are_read_by_spark_alone(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark 4.2.0 with Delta 4.4.0 moves fields of a variant into columns of their own."""
+    """Spark 4.2.0 with Delta 4.4.0 moves fields of a variant into separate columns."""
     mini = Mini(spark, tmp_path)
     table = tmp_path / "warehouse" / "foreign" / "pieces"
     spark.sql(

@@ -227,7 +227,7 @@ def test_pip_installs_it_with_all_it_needs_and_a_first_project_is_built(
     (tmp_path / "pins.txt").write_text("".join(f"{pin}\n" for pin in pins))
     _run([python, "-m", "venv", "--without-pip", "venv"], tmp_path)
     pip = [sys.executable, "-m", "pip", "--python", tmp_path / "venv" / "bin" / "python"]
-    # Its index and proxy may stand in the environment.
+    # Its index and proxy may be in the environment.
     _run(
         [*pip, "install", "--quiet", "-c", "pins.txt", f"{wheel}[serve]"],
         tmp_path,

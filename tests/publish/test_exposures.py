@@ -1,4 +1,4 @@
-"""What exposures name is served, if its rows are stored."""
+"""Models that exposures name are served if their rows are stored."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ cli(sys.argv[1:], prog_name="livemart")
 
 @dataclass(slots=True)
 class Fire:
-    """What all clients share: where to ask, who they are, and what was seen."""
+    """Shared by all clients: the address, their token, and the answers."""
 
     address: tuple[str, int]
     headers: Mapping[str, Mapping[str, str]]
@@ -276,5 +276,5 @@ def test_no_snapshot_is_mixed_and_no_change_is_missed_or_repeated(tmp_path: Path
         assert not [line for line in said if "request_failed" in line or "Traceback" in line]
     print(f"{fire.pulls} pulls, {fire.events} events, {fire.resumed} resumed")
     assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
-    # Whoever is to break off in the first half does so before it sees the last snapshot.
+    # A client that breaks off in the first half does so before it sees the last snapshot.
     assert fire.pulls > READERS and fire.resumed > CLIENTS // 4

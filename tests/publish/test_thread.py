@@ -65,7 +65,7 @@ def events(logs: list[dict[str, object]]) -> list[object]:
 
 
 def let_end(store: FakeStore, thread: PublisherThread) -> None:
-    """Let a thread that was given up come to its end: its lines belong to no other test."""
+    """Let an abandoned thread end: its lines belong to no other test."""
     store.go_on.set()
     assert thread.close(LONG)
 

@@ -1,4 +1,4 @@
-"""The application over a store that a test fills, and the server in a thread of its own."""
+"""The application over a store that a test fills, and the server in a separate thread."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Site:
 
     @property
     def hub(self) -> Hub:
-        """What looks at the store."""
+        """The thread that polls the store."""
         return self._part(Hub)
 
     @property
@@ -51,7 +51,7 @@ class Site:
 
     @property
     def session_key(self) -> str:
-        """What the server signs sessions with."""
+        """The key with which the server signs sessions."""
         return self._part(Guard).key.text
 
     def _part(self, kind: type[_Part]) -> _Part:
@@ -99,7 +99,7 @@ def compared(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def make_settings(folder: Path, **flags: object) -> Settings:
-    """Return settings whose warehouse, and so whose store, lies in `folder`."""
+    """Return settings whose warehouse, and so whose store, is in `folder`."""
     given: Mapping[str, object] = {"warehouse": folder / "warehouse", **flags}
     return load_settings(given, environ={}, directory=folder)
 

@@ -1,4 +1,4 @@
-"""`livemart serve` as a process of its own."""
+"""`livemart serve` as a separate process."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ START = {"type": "http.response.start", "status": 200, "headers": []}
 
 @pytest.fixture
 def parts(tmp_path: Path) -> SimpleNamespace:
-    """What a problem asks of the application."""
+    """The request that a problem makes of the application."""
     settings = make_settings(tmp_path)
     return SimpleNamespace(state=SimpleNamespace(parts={Settings: settings}))
 

@@ -1,4 +1,4 @@
-"""What readers learn of models that are set aside, and of errors that made one full."""
+"""Readers see models that are set aside, and errors that caused a full recompute."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_model_that_is_set_aside_tells_its_age_wherever_it_is_read(tmp_path: P
         page = served.client.get("/r/r1").text
 
         assert ages[METRICS] == 7200
-        # Of a model that never had rows no age is known.
+        # A model without rows has no known age.
         assert ages["model.test.never"] != ages["model.test.never"]
         assert counts == {"restaurant_top_dishes": 2}
         age = {"set_aside_since": 2, "refreshed_at": OLD.isoformat().replace("+00:00", "Z")}

@@ -80,13 +80,13 @@ def test_it_ends_at_once_with_clients_connected(
         last = asyncio.run(watch(process, port))
 
     assert process.returncode == code
-    # Each was told that this is the end: none was cut off when the server's patience was over.
+    # Each got an end event: none was cut off when the server's patience ended.
     assert last == [(None, True)] * 20
     assert not [line for line in said if "timeout graceful shutdown exceeded" in line]
 
 
 def test_it_ends_under_load_and_cuts_no_answer_off(tmp_path: Path) -> None:
-    """Reads, and a publication that comes to its end only after the server."""
+    """Reads, and a publication that ends only after the server."""
     warehouse, tables = tmp_path / "warehouse", reference_tables([])
     url = f"sqlite:///{warehouse}/_livemart/serving.db"
     fill_store(url, tables)
@@ -141,7 +141,7 @@ def test_it_ends_though_a_client_takes_nothing(tmp_path: Path) -> None:
         serving(warehouse, program=_IMPATIENT) as (process, port, said),
         socket.socket() as stalled,
     ):
-        # What the kernel takes in its stead is far from all.
+        # The kernel buffers only a small part.
         stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         stalled.settimeout(PATIENCE_S)
         stalled.connect(("127.0.0.1", port))
@@ -279,7 +279,7 @@ def test_the_block_of_a_server_ends_it(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_reading_that_outlasts_the_server_has_its_connection_to_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    """Who waits for it is told to come back."""
+    """Waiting clients are asked to come back."""
     fill_store(str(make_settings(tmp_path).store_url), reference_tables([]))
     is_reading, may_end, opened = threading.Event(), threading.Event(), list[object]()
     found: list[object] = []
@@ -409,7 +409,7 @@ def test_intervals_without_orders_are_live_until_the_pipeline_stops(tmp_path: Pa
 
 
 def test_a_snapshot_that_is_published_again_is_another_answer(tmp_path: Path) -> None:
-    """Of a mended store, or with another exposure: its id is the same."""
+    """After a repaired store, or another exposure, its id is the same."""
     tables = reference_tables([])
     dishes = {"restaurant_top_dishes": tables.pop("restaurant_top_dishes")}
     with site(tmp_path) as one:

@@ -88,6 +88,6 @@ def test_who_asks_of_a_store_that_is_away_is_told_so_and_answered_by_itself_late
     for problem in problems:
         assert (problem["code"], problem["snapshot_id"]) == ("STORE_UNREACHABLE", 1)
         assert problem["as_of"] == "2026-03-02T12:00:00Z" and problem["staleness_s"] > 0
-    # It may have been made a moment ago, where nobody can look.
+    # It may have been created a moment ago, in the unreachable store.
     assert unknown.status_code == 503
     assert after == [200] * 4

@@ -14,7 +14,7 @@ from tests.services.changed_tables import Changes, Connection
 from tests.services.kafka import Kafka
 from tests.waits import PATIENCE_S, wait_until
 
-# What a broker says of a partition that was made a moment ago.
+# A broker's error for a partition that was created a moment ago.
 _WITHOUT_A_LEADER = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,

@@ -52,7 +52,7 @@ class ChangedTable:
         return [f"create table {self.name} ({columns}, primary key ({key}))", *self.besides]
 
 
-# Of every kind that the documents name; `note` and `content` are stored apart when they are large.
+# Columns of every documented kind; `note` and `content` are stored apart when they are large.
 ORDERS = ChangedTable(
     "orders",
     ("id",),
@@ -238,7 +238,7 @@ class Changes:
             return None
         match kind.partition("(")[0]:
             case "text" if name == "note":
-                # What is above 2 kB is stored apart, and left out of changes that leave it.
+                # Values above 2 kB are stored separately, and missing in changes that keep them.
                 return chance.choice("abc") * chance.choice([3, 20, 4_000])
             case "text":
                 return chance.choice(["placed", "paid", "sent", "", "ü €", "a\tb\\", '"quoted"'])

@@ -22,7 +22,7 @@ class Connect(JavaServer):
     """A worker whose connectors go on where they were.
 
     Args:
-        folder: of its own, for its settings, its log and the positions of its connectors.
+        folder: for its settings, its log and the positions of its connectors.
         broker: `host:port` of Kafka.
     """
 
@@ -101,7 +101,7 @@ class Connect(JavaServer):
             "listeners": f"http://127.0.0.1:{self._port}",
             "plugin.discovery": "service_load",
             "offset.storage.file.filename": str(self.folder / "offsets"),
-            # What a kill lets come again is what was sent since.
+            # After a kill the records since then are sent again.
             "offset.flush.interval.ms": "500",
             "key.converter": "org.apache.kafka.connect.json.JsonConverter",
             "key.converter.schemas.enable": "false",

@@ -21,14 +21,14 @@ from tests.store.postgres import Postgres
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    """A broker that all tests of a process share; each makes topics of its own."""
+    """A broker that all tests of a process share; each creates its own topics."""
     with told_where_absent(), running_kafka(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nats]:
-    """A server that all tests of a process share; each makes streams of its own."""
+    """A server that all tests of a process share; each creates its own streams."""
     with told_where_absent(), running_nats(tmp_path_factory.mktemp("nats")) as server:
         yield server
 

@@ -23,7 +23,7 @@ class JavaServer(ABC):
     Args:
         folder: where it keeps everything, `server.log` too.
         jars: the folder with its jars.
-        told: the class whose messages the log has besides warnings.
+        told: the class whose messages are logged in addition to warnings.
         memory: of its JVM.
     """
 
@@ -36,7 +36,7 @@ class JavaServer(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Choose ports at which nobody listens, and write the settings."""
+        """Choose ports without a listener, and write the settings."""
 
     @abstractmethod
     def command(self) -> Sequence[str]:
@@ -84,7 +84,7 @@ class JavaServer(ABC):
         log4j = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
         jvm = [str(require_java()), f"-Xmx{self._memory}", *_OPTIONS, log4j]
         with (self.folder / "server.log").open("ab") as log:
-            # Ctrl-C is for whoever started it, and needs it until its own end.
+            # Ctrl-C is for the process that started it, and needs it until its own end.
             return subprocess.Popen(
                 [*jvm, "-cp", f"{self.jars}/*", main, *arguments],
                 stdin=subprocess.DEVNULL,

@@ -108,7 +108,7 @@ class Postgres:
             return
 
     def connect(self, **options: Any) -> psycopg.Connection[Any]:
-        """Return a connection of the superuser; each statement is a transaction of its own."""
+        """Return a connection of the superuser; each statement is a separate transaction."""
         place: dict[str, Any] = {"host": str(self._folder), "port": self.port, "user": "postgres"}
         return psycopg.connect(**{"autocommit": True} | place | options)
 

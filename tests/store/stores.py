@@ -140,7 +140,7 @@ class Order:
 
     @property
     def amount(self) -> Decimal:
-        """What the order comes to."""
+        """The total of the order."""
         return sum((DISHES[dish][1] * n for dish, n in self.quantities), Decimal("0.00"))
 
     @property

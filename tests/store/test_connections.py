@@ -1,4 +1,4 @@
-"""A reader sees one state and makes nothing; what a database says is told apart by its cause."""
+"""A reader sees one state and creates nothing; database errors are classified by cause."""
 
 from __future__ import annotations
 

@@ -355,7 +355,7 @@ def test_a_file_that_others_open_or_leave_is_asked_again(
     class Contended(sqlite3.Connection):
         def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
             if "journal_mode" in sql and next(refusals, None) is not None:
-                # What SQLite says at once, however long it was told to wait.
+                # SQLite's immediate error, whatever its busy timeout is.
                 error = sqlite3.OperationalError("database is locked")
                 error.sqlite_errorcode = sqlite3.SQLITE_BUSY
                 raise error

@@ -1,4 +1,4 @@
-"""Two publications are told apart by what they are of, never by a clock alone."""
+"""Two publications are distinguished by their content, never only by a clock."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ AGAIN = replace(SEVENTH, published_at=NOON + timedelta(hours=1))
         (SEVENTH, SEVENTH, True, False),
         (replace(SEVENTH, checked_at=NOON + timedelta(hours=1)), SEVENTH, True, False),
         (replace(SEVENTH, set_aside={"a": (1, None)}), SEVENTH, True, False),
-        # Of one snapshot neither came after the other.
+        # Neither of two publications of one snapshot is later.
         (AGAIN, SEVENTH, False, False),
         (SEVENTH, AGAIN, False, False),
         (replace(SEVENTH, snapshot_id=8), AGAIN, False, True),
         (AGAIN, replace(SEVENTH, snapshot_id=8), False, False),
-        # Ids begin anew with another epoch.
+        # Another epoch restarts the ids.
         (replace(SEVENTH, snapshot_id=8, epoch="another"), SEVENTH, False, False),
     ],
 )

@@ -1,4 +1,4 @@
-"""Silent, read-only and overloaded PostgreSQL: who waits is told in time, and goes on by itself."""
+"""Silent, read-only and overloaded PostgreSQL: callers get an error in time, and recover."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def proxy(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Iterator[Silen
 def test_a_silent_server_is_given_up_and_its_locks_are_no_hindrance_afterwards(
     postgres: Postgres, proxy: SilentProxy
 ) -> None:
-    """A firewall that forgot the connection: both ends hear nothing, and no one is told.
+    """A firewall that forgot the connection: both ends receive nothing, and no error.
 
     libpq's `tcp_user_timeout` and keepalives see a living peer, because the proxy's own kernel
     acknowledges every byte.

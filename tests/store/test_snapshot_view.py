@@ -55,7 +55,7 @@ def test_rows_are_those_of_the_tenants_in_the_order_of_the_key(view: SnapshotVie
     assert panes(view, None) == first + second
     assert panes(view, {"r2"}) == second
     assert panes(view, {"r1", "r2"}, limit=5) == [*first, second[0]]
-    # Nobody is no tenant, and not all of them.
+    # No tenant is not the same as all tenants.
     assert panes(view, set()) == panes(view, {"r9"}) == []
 
 

@@ -1,4 +1,4 @@
-"""Faults that may pass are told from those that last, wherever in a chain of causes they are."""
+"""Temporary faults are distinguished from lasting ones, anywhere in a chain of causes."""
 
 from __future__ import annotations
 

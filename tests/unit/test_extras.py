@@ -1,4 +1,4 @@
-"""What needs an extra says which, before anything starts."""
+"""Features that need an extra name it before anything starts."""
 
 from __future__ import annotations
 

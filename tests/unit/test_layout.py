@@ -12,13 +12,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "livemart"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
 ROOMS = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
-# Kinds whose folders hold the rooms of the package, and rooms that are a kind of their own.
+# Kinds whose folders hold the rooms of the package, and rooms that are separate kinds.
 KINDS = ("unit", "integration", ".")
 
-# Modules without a test of their own, and the test below tests/ that meets them. Each group says
+# Modules without their own test, and the test below tests/ that covers them. Each group says
 # why it has none; who gives one of them a rule of its own gives it a test as well.
 COVERED = {
-    # What is tested is what they become: the writing of artifacts, the door of the package.
+    # Their result is tested: the writing of artifacts, the door of the package.
     "run/artifacts/artifact_files.py": "unit/run/artifacts/test_run_results.py",
     "__main__.py": "integration/test_wheel.py",
     # Constants, shapes and protocols without behaviour: they are right where they are used.

@@ -1,4 +1,4 @@
-"""What is not installed is said in one line, with the command that installs it."""
+"""One line names each missing program, with the command that installs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`verify` knows a tie from a difference, whatever stands in a table whose orders may tie."""
+"""`verify` distinguishes ties from differences in every table whose order may tie."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MODELS = {
         from {ORDERS} group by shop_id""",
     "by_method": """select method, count(*) as shops from {{ ref('newest') }} group by method""",
 }
-# Of a two orders tie; c has one; of b those of the last day, of another method each, tie.
+# Two orders of a tie; c has one; those of b on the last day tie, with different methods.
 _ORDERS = (
     (1, "a", "card", "10.00", "2026-03-04T02:00:00Z"),
     (2, "a", "cash", "5.00", "2026-03-04T15:00:00Z"),
@@ -66,7 +66,7 @@ def test_verify_knows_a_tie_from_a_difference(
     assert "  ties: shop_id=a" in render_comparison(told["newest"], lists_ties=True)
     assert told["steps"].is_different
     assert told["some"].is_equal
-    # What stands above it is compared with what is made of the rows that are stored.
+    # Models that read it are compared with a recompute from the stored rows.
     assert told["by_method"].is_different == (picked != other)
 
     # A mixture of two rows that tie; a total of what does not tie; a value that no row has.
@@ -86,7 +86,7 @@ def test_verify_knows_a_tie_from_a_difference(
 
 
 def _verified(run: ProjectRun, spark: SparkSession) -> dict[str, Comparison]:
-    """Return what is told of the tables as they are now."""
+    """Return the report about the current tables."""
     newest = run.newest
     now = replace(
         newest,

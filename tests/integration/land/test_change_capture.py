@@ -155,7 +155,7 @@ def test_a_truncated_table_is_mended_as_the_documents_say(
     changes.create()
     connect.add(name, postgres_connector(database.port, name, name, WAYS["schemas"].connector))
     with database.connect(dbname=name) as connection:
-        # Nobody writes while it reads all rows.
+        # No client writes while it reads all rows.
         wait_for_all(connection, name)
         changes.run(200)
         changes.finish()

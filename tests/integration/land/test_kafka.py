@@ -15,7 +15,7 @@ from tests.project_run import ROOT
 from tests.services.kafka import Kafka
 from tests.services.topics import create_topic, send
 
-# Lands one micro-batch in a process of its own, which a failpoint may kill.
+# Lands one micro-batch in a separate process, which a failpoint may kill.
 _LAND = """
 import sys
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_records_and_changes_land_once_though_landing_is_killed(
     inserts = [framed(change("c", 100 + it, row(it)), frame=0) for it in (1, 2)]
     send(kafka, cdc, inserts[0], update, inserts[1], removed, None, keys=keys)
     land_killed("landing.after_table.1", tmp_path, kafka.address, orders, cdc)
-    # What comes meanwhile is the next batch's.
+    # Records that arrive meanwhile belong to the next batch.
     send(kafka, orders, *lines([order("a", 1, status="paid")]))
     shop = shop_of(tmp_path, kafka.address, orders, cdc)
 

@@ -1,4 +1,4 @@
-"""What a Kafka cluster does to those who read it: nothing is lost in silence, nothing twice."""
+"""Faults of a Kafka cluster: no record is lost silently, and none lands twice."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_broker_that_is_killed_is_waited_for(
     assert is_retriable(in_the_middle.value) and is_retriable(at_the_plan.value)
     assert "refused" in away
     assert events(shop) == ["a", "b", "c", "d"]
-    # What the C client has to say is in the errors.
+    # The errors contain the C client's messages.
     assert "rdkafka" not in capfd.readouterr().err
 
 

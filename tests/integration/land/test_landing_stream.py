@@ -136,7 +136,7 @@ def test_an_exception_of_the_body_ends_the_query_and_the_batch_is_replayed(shop:
     replayed = shop.run()
 
     assert isinstance(failure, RuntimeError)
-    # The run that replays the batch is followed by a tick of its own.
+    # The replay of the batch is followed by the stream's own tick.
     assert replayed[:1] == seen
     assert shop.rows("order_events", "order_id") == [("a",)]
 

@@ -1,4 +1,4 @@
-"""Streams of NATS land as record logs; a server of its own, without a JVM, 10 s in all."""
+"""Streams of NATS land as record logs; with a separate server and no JVM, 10 s in all."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.extended
 
 _NAMES = (f"S{number}" for number in count())
-# What a bucket keeps of eight messages, two at each of two looks.
+# The messages of eight that a bucket keeps, two at each of two looks.
 _LEFT = ((2, "a"), (4, "b"), (6, "a"), (8, "b"))
-# Lands one micro-batch in a process of its own, which a failpoint may kill.
+# Lands one micro-batch in a separate process, which a failpoint may kill.
 _LAND = """
 import sys
 from pathlib import Path
@@ -97,7 +97,7 @@ def test_messages_land_once_though_landing_is_killed(
     environment = os.environ | {"LIVEMART_FAILPOINT": "landing.after_table.1"}
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert run.returncode == -signal.SIGKILL, run.stderr
-    # What comes meanwhile is the next batch's.
+    # Messages that arrive meanwhile belong to the next batch.
     publish(f"{stream}.placed", lines([order("a", 1)]))
     shop = shop_of(tmp_path, nats_server.address, stream)
 
@@ -380,7 +380,7 @@ def test_secrets_come_from_the_environment_and_are_shown_nowhere(
         monkeypatch.setenv("SHOP_PASSWORD", "hunter2")
         shop.land(0)
         texts = [str(absent.value), str(refused.value)]
-        # Whoever is not who was asked for is told no secret.
+        # Another server than the expected one gets no secret.
         encrypted = replace_servers(shop, server.address.replace("nats://", "tls://"))
         with pytest.raises(SourceError) as caught:
             encrypted.land(1)

@@ -69,7 +69,7 @@ def test_workers_land_what_the_driver_lands_and_fail_as_it_fails(
         write_partition(tmp_path / "log", "orders-0", [*records[:2], None, "{broken"])
         shop.restart()
         batches = [*shop.run(), *shop.run()]
-        # The replay, a tick of its own, and a run without news.
+        # The replay, the stream's own tick, and a run without news.
         assert [batch.has_records for batch in batches] == [True, False, False]
         rows.append(
             [

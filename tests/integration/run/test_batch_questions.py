@@ -171,7 +171,7 @@ def test_a_model_is_compiled_again_when_the_warehouse_answers_otherwise(
 
     assert {row["shop_id"]: row["voucher"] for row in run.rows("mini.pivoted")} == {"a": 1, "b": 0}
     assert reasons(run.newest)["pivoted"] == "ASKS_THE_WAREHOUSE"
-    # The batch began again, behind the commits of some: all of them are told as they were made.
+    # The batch began again, behind the commits of some: all of them are reported.
     changed = {key.split(".")[-1]: it.rows_changed for key, it in run.newest.models.items()}
     assert [changed[name] for name in ("a", "b", "pivoted")] == [1, 1, 2]
     assert {row["shop_id"]: str(row["most"]) for row in run.rows("mini.highest")} == {

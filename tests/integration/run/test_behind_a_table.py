@@ -1,4 +1,4 @@
-"""What may stand behind a table's name, and not behind a subquery, is computed in each refresh."""
+"""Clauses that may follow a table's name, but not a subquery, are computed in each refresh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of dbt a refresh leaves to dbt, and what it keeps itself: hooks, snapshots, contracts."""
+"""A refresh leaves some features to dbt and executes others: hooks, snapshots, contracts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_dbt_snapshot_is_made_when_it_is_new_and_then_left_to_dbt(
     assert run.newest.set_aside == {}
     assert _versions(run) == {"a": 1, "b": 1}
 
-    # What it reads has changed: it has not, until dbt says so.
+    # Its input has changed; the snapshot has not, until dbt makes it.
     _deliver_more(run)
     run.refresh()
     assert strategies(run.newest)["history"] == "unchanged"
@@ -244,7 +244,7 @@ def test_verify_compiles_on_the_tables_and_in_the_run_of_the_snapshot(
     assert run.newest.status == "held"
 
     def compiled_as_of(snapshot: Snapshot) -> dict[str, Any]:
-        # As in a process of its own; the files stay.
+        # As in a separate process; the files stay.
         for schema in ("mini", "shop"):
             for table in spark.catalog.listTables(schema):
                 kind = "view" if table.tableType == "VIEW" else "table"

@@ -30,7 +30,7 @@ NET = f"""{{{{ config(post_hook="{DOUBLE}") }}}}
 select order_id, shop_id, cast(amount as decimal(12,2)) as amount from {ORDERS}"""
 NET_TOTALS = "select shop_id, sum(amount) as net from {{ ref('net') }} group by shop_id"
 
-# What packages do at the end of a run, and while their tests are compiled.
+# Statements that packages run at the end of a run, and while their tests are compiled.
 MACROS = """
 {% macro keep(results) %}
   {% if execute and results %}

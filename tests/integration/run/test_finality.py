@@ -59,7 +59,7 @@ def test_windows_become_final_and_late_orders_correct_them(
     run.refresh()
     assert _finals(run) == {"12:05 a": (2, False), "12:05 b": (1, False), "12:10 a": (1, False)}
 
-    # The watermark comes to 12:05, and the window that ends there is over.
+    # The watermark reaches 12:05, and the window that ends there is over.
     run.deliver("orders", _at(10, 5))
     run.refresh()
     assert _finals(run) == {

@@ -1,4 +1,4 @@
-"""A live stream follows its project: edits are taken over, and those that cannot be are told."""
+"""A live stream follows its project: edits are used, and unusable ones are reported."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_what_a_selection_leaves_out_is_set_aside_until_a_pass_without_it(mini: 
     assert {it.message for it in aside.values()} == {LEFT_OUT}
     assert (done.exit_code, mini.totals()) == (0, before)
     assert [row["shop_id"] for row in mini.rows("mini.shop_last_hour")][-1] == "c"
-    # What waits makes no work of its own.
+    # Waiting models cause no additional work.
     known = mini.newest.snapshot_id
     mini.pipeline(exclude=("shop_totals",)).refresh()
     assert mini.newest.snapshot_id == known

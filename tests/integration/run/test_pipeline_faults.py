@@ -439,7 +439,7 @@ def test_a_model_that_cannot_be_computed_is_set_aside_and_comes_back_when_it_is_
     young = {aside.model for aside in status.set_aside if not aside.age_s}
     assert young == {"model.mini.unstorable"}
     assert "set aside model.mini.shop_totals since snapshot 2" in render_status(status)
-    # What reads them tells nothing as long as they wait.
+    # Models that read them report nothing while they wait.
     waiting = {key for key, word in snapshot.tests.items() if word == "waits"}
     read = ("shop_totals", "no_total_is_negative")
     assert waiting == {key for key in snapshot.tests if any(name in key for name in read)}
@@ -482,7 +482,7 @@ def test_what_delta_cannot_store_sets_one_model_aside(mini: Mini, select: str, w
     mini.restart()
     with pytest.raises(RefreshError, match="MODEL_FAILED") as again:
         mini.build()
-    # What the first one left behind is not what the second one is about.
+    # The second test is not about the leftovers of the first.
     assert again.value.message == first.value.message
     assert words in again.value.message.lower()
 

@@ -67,7 +67,7 @@ _GATE = ("staged", "by_hour", "by_date", "newest_day")
 
 @dataclass(frozen=True)
 class Case:
-    """What a project gives its session, and the models that have rows in it."""
+    """The session settings of a project, and the models with rows in it."""
 
     parameters: Mapping[str, str]
     on_run_start: Sequence[str]
@@ -100,7 +100,7 @@ THEN = (
     (4, "a", "voucher", "3.00", "2026-03-05T02:00:00Z"),
     (5, "b", "card", "2.00", "2026-03-08T07:30:00Z"),
     (8, "b", "cash", "4.00", "2026-03-08T03:59:00Z"),
-    # Of one day with the first order, in New York alone.
+    # On one day with the first order, only in New York.
     (10, "a", "cash", "1.00", "2026-03-03T18:00:00Z"),
 )
 

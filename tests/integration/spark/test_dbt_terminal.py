@@ -173,7 +173,7 @@ def _rows_of(totals: Path) -> dict[str, str]:
 
 
 def _has_landed(terminal: Commands, count: int) -> bool:
-    """Return True if the newest snapshot was made of `count` sales."""
+    """Return True if the newest snapshot was computed from `count` sales."""
     snapshot = terminal.newest()
     assert snapshot is not None
     sales = DeltaTable(

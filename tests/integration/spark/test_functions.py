@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _EXAMPLE = re.compile(r"^\s*> (SELECT .+?);\s*$", re.MULTILINE | re.IGNORECASE)
-# What is no function of the select list, or what the parser leaves to a full refresh.
+# Not functions of the select list, or left to a full refresh by the parser.
 _FEWEST_EXAMPLES = 700
 _MOST_UNREAD = 60
 

@@ -1,4 +1,4 @@
-"""Who asks: tenants, admins, and all whom nobody lets in."""
+"""Callers: tenants, admins, and all that are refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 from livemart.serve.auth.signing_key import SessionSigner
 from tests.serve.apps import Site, bearer
 
-# What is wrong with a token, or with the session that the cookie is of, is nobody's business.
+# No caller learns what is wrong with a token, or with a cookie's session.
 WRONG = ("malformed", "unknown", "expired", "revoked")
 WRONG_COOKIES = (
     "cookie malformed",

@@ -70,7 +70,7 @@ GUARDED = [
     *(*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS, *OF_ADMINS),
     *(*PAGES, *WAYS, *PAGES_OF_ALL, *MODEL_PAGES),
 ]
-# The same for everybody, or with a test of their own.
+# The same for all callers, or with a separate test.
 OPEN = [
     Case("/healthz", "/healthz"),
     Case("/readyz", "/readyz"),
@@ -102,7 +102,7 @@ class Answer:
         return self.body.decode()
 
     def told(self, restaurant: str) -> tuple[int, list[tuple[str, str]], bytes]:
-        """Return all that is told, but for the restaurant that was asked for."""
+        """Return the whole answer except the requested restaurant."""
         if not restaurant:
             return self.status, sorted(self.headers.items()), self.body
         headers = [(name, value.replace(restaurant, "rX")) for name, value in self.headers.items()]

@@ -69,10 +69,10 @@ RULES: dict[tuple[str, str], list[Rule]] = {
         open_to_all("/static/..%2fpage.py", 404),
     ],
     ("GET", "/login"): [open_to_all("/login")],
-    # The token is in the form; a header or a cookie signs nobody in.
+    # The token is in the form; no header or cookie signs a caller in.
     ("POST", "/login"): [open_to_all("/login", 401)],
     ("GET", "/metrics"): [of_admins("/metrics")],
-    # Where nothing has landed there are none, and admins are told so, by another code.
+    # Without landed records there are none, and admins get another code.
     ("GET", "/v1/dead-letters"): [of_admins("/v1/dead-letters", 404)],
     ("GET", "/dead-letters"): [of_admins("/dead-letters", 404, HTML)],
     ("GET", "/v1/restaurants"): [Rule("/v1/restaurants", 200)],

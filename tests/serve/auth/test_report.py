@@ -38,7 +38,7 @@ def test_each_token_is_a_line_of_what_it_may_do_and_whether_it_still_may() -> No
     assert header.split() == ["id", "name", "scope", "created", "expires", "state"]
     assert [line.split()[0] for line in lines] == ["a" * 12, "b" * 12, "c" * 12]
     assert "everything" in lines[0] and "r1, r2" in lines[1] and "ingest:orders" in lines[2]
-    # The columns stand below each other.
+    # The columns are aligned.
     assert len({line.index("2026-03-02T12:00") for line in lines}) == 1
     assert HASH not in str(report) + "".join(lines)
 

@@ -1,4 +1,4 @@
-"""What is sealed can be read by its server alone, for its purpose, and in no other spelling."""
+"""Only the server opens its seals, for their purpose, and in one spelling."""
 
 from __future__ import annotations
 

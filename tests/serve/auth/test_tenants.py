@@ -1,6 +1,6 @@
 """Every path against every kind of caller: who sees what, and that a foreign thing is no thing.
 
-The list of paths is held against the application: one that nobody thought of here fails the test.
+The list of paths is held against the application: a path that is missing here fails the test.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.serve.auth.tenant_cases import (
 from tests.serve.live.events import open_stream
 from tests.store.stores import KEYS, RESTAURANTS, fill_store, reference_tables
 
-# Names of the others, which must be in no answer; r4 is known to nobody.
+# Names of the others, which must be in no answer; r4 does not exist.
 FOREIGN = re.compile(r"\br2\b|\br3\b|Joe's Diner|麺処|America/New_York|Asia/Tokyo|USD|JPY")
 
 
@@ -61,7 +61,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def address(one: Site, refused: Mapping[str, object]) -> Iterator[tuple[str, int]]:
     """A real server over the same store: a stream has no end that a test client could wait for."""
     # It has to know these tokens when it begins: of a cookie's, or of one that was revoked since it
-    # read it, it is not told at once.
+    # read it, it may not know at once.
     assert refused
     session(one)
     folder = Path(one.url.removeprefix("sqlite:///")).parents[2]
@@ -71,7 +71,7 @@ def address(one: Site, refused: Mapping[str, object]) -> Iterator[tuple[str, int
 
 @pytest.fixture(scope="module")
 def refused(one: Site) -> dict[str, dict[str, str]]:
-    """Return the headers of all whom nobody lets in, from the first token on."""
+    """Return the headers of all refused callers, from the first token on."""
     one.make_token()
     return {caller: headers_of(one, caller) for caller in REFUSED}
 
@@ -261,7 +261,7 @@ def test_what_could_not_land_is_nothing_but_to_admins(
         nothing = Case("", case.path.replace("dead-letters", "nothing"))
         unknown = ask(one, address, nothing, "", headers_of(one, caller))
         assert answer.body.replace(b"dead-letters", b"nothing") == unknown.body
-    # An admin is told that there is no such table here, or what is wrong with the question.
+    # An admin learns that no such table exists, or the mistake in the request.
     told = ask(one, address, case, "", one.bearer()).text
     assert ("PARAMETER_WRONG" if "wrong" in case.path else "LETTERS_MISSING") in told
 

@@ -1,4 +1,4 @@
-"""Only a request that no network lies behind comes from this machine."""
+"""Only a request that did not cross a network is from this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody waits for a store longer than it may take, and one thread at most waits on."""
+"""No caller waits longer for a store than allowed, and at most one thread keeps waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as one address."""
+"""Which clients count as one address."""
 
 from __future__ import annotations
 

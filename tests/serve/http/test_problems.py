@@ -1,4 +1,4 @@
-"""Every answer that is not a success has one shape, whoever made it."""
+"""Every error answer has the same shape, whatever part of the server made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was taken comes back evenly, and only who took last is remembered."""
+"""A used share is restored evenly, and only recent callers are remembered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fault is told once for its kind until all is well, and each subject recovers by itself."""
+"""A fault is logged once for its kind until recovery, and each subject recovers by itself."""
 
 from __future__ import annotations
 

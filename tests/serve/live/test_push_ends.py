@@ -117,7 +117,7 @@ def test_a_client_that_takes_nothing_is_closed(
     fill_store(world.url, {"wide": wide}, {"wide": ("n",)}, snapshot_id=2)
 
     with socket.socket() as client:
-        # What the kernel takes in its stead is far from all.
+        # The kernel buffers only a small part.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         client.settimeout(PATIENCE_S)
         client.connect(world.address)

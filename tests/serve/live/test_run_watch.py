@@ -33,7 +33,7 @@ def test_a_server_without_the_warehouse_reads_the_copy(tmp_path: Path) -> None:
         write_run_copy(engine, run_to_json(FAILED))
         assert watch.newest() == FAILED
 
-        # What is in the warehouse is the note itself, and whole at any instant.
+        # The warehouse holds the note itself, complete at any time.
         keep_last_run(tmp_path / "warehouse", DONE)
         assert watch.newest() == DONE
     engine.dispose()

@@ -1,4 +1,4 @@
-"""What every body says of its snapshot, in one form; the server's time is never kept with it."""
+"""Every body describes its snapshot in one form, without the server's time."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ TENANT, ADMIN = Caller(frozenset({"r1"}), "token"), Caller(None, "token")
         (None, "0", "0"),
         ("5d01c3aa-7", None, "5d01c3aa-7"),
         ("", "5d01c3aa-7", "5d01c3aa-7"),
-        # Of a reconnect: the query is still that of the first time.
+        # After a reconnect the query is still the first one.
         ("5d01c3aa-9", "5d01c3aa-7", "5d01c3aa-9"),
     ],
 )
@@ -77,7 +77,7 @@ class Room:
         (1, OF_TENANT, TENANT, False),
         # Who may read everything serves many.
         (1, OF_TENANT, ADMIN, True),
-        # Nobody takes more than half.
+        # No caller takes more than half.
         (1, MOST_STREAMS // 2, ADMIN, False),
     ],
 )

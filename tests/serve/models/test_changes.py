@@ -163,7 +163,7 @@ def test_all_rows_are_sent_in_pieces_unless_they_are_too_many(
     if is_too_large:
         assert page.slices == ()
         return
-    # The head, two rows, one row; whoever goes on within begins anew as well.
+    # The head, two rows, one row; a client inside it starts again as well.
     assert [len(events([each])) for each in page.slices] == [1, 2, 1]
     assert list(page.behind(Position(1, None, 9, 9))) == page.slices
     (_, head), *rows = events(page.slices)

@@ -1,4 +1,4 @@
-"""The id of a change is read back by who was sent it, and tells nobody how much others changed."""
+"""Only its receiver can use a change's id, which hides how much others changed."""
 
 from __future__ import annotations
 

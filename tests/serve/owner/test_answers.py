@@ -66,7 +66,7 @@ def test_while_a_snapshot_is_prepared_the_one_before_is_answered(store_url: str)
 
     assert {json.loads(each)["snapshot_id"] for each in before} == {1}
     assert {json.loads(each)["snapshot_id"] for each in after} == {2}
-    # What was prepared is not read again, a trend's panes included.
+    # Prepared answers are not read again, including a trend's panes.
     assert counts == [2, 2]
     with closing(StoreReader.open(store_url)) as reader, reader.snapshot() as view:
         assert [json.loads(each) for each in after[1:]] == [
@@ -81,7 +81,7 @@ def test_who_asks_for_more_while_a_snapshot_is_prepared_takes_all_along(store_ur
         async with _answering(store_url) as (_, _, answers):
             known = await answers.restaurant("r1", "metrics")
             await asyncio.to_thread(_publish, store_url, 2)
-            # Nobody asked for it before, so that it is of the store's newest.
+            # It was not requested before, so it is of the store's newest.
             other = await answers.restaurant("r2", "trend")
             again = await answers.restaurant("r1", "metrics")
             assert known and other and again

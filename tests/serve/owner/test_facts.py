@@ -40,7 +40,7 @@ def test_facts_are_of_the_restaurants_that_the_store_knows(view: SnapshotView) -
     assert [known.of_window(hours)["order_count"] for hours in (1, 24, 168)] == [1, 1, 2]
     assert [row["dish_rank"] for row in known.dishes[168]] == [1, 2]
     assert {row["restaurant_id"] for rows in known.dishes.values() for row in rows} == {"r1"}
-    # Of the last hour alone, while the first one may lie long before.
+    # Only of the last hour, while the first one may be much earlier.
     assert len(known.panes.starts) == 1
     assert known.first_pane == NOON - timedelta(hours=30)
 

@@ -1,4 +1,4 @@
-"""What late orders are said to have changed, against arrivals of every kind."""
+"""The reported effect of late orders, for arrivals of every kind."""
 
 from __future__ import annotations
 

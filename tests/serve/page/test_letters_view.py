@@ -156,7 +156,7 @@ def test_a_command_runs_nothing_but_itself(one: Site) -> None:
     redrive, export, _ = commands(ask(one, f"source={quote(QUOTED)}"))
 
     assert redrive[3:5] == export[3:5] == ["--source", QUOTED]
-    # Of what nobody has landed there is nothing to hand over.
+    # Without landed records there is nothing to hand over.
     assert commands(ask(one, f"source={quote(HOSTILE)}")) == []
 
 

@@ -1,4 +1,4 @@
-"""What the pages of the served models say of one."""
+"""The pages of the served models describe each model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOPS = ServedModel("shops", (("id", "bigint"), ("tags", "json")), ("id",), None
 
 
 class Snapshot:
-    """What a view says of a model with 1,234 rows."""
+    """The view of a model with 1,234 rows."""
 
     def __init__(self, changed_at: datetime | None, refreshed_at: str | None = "") -> None:
         set_aside = None if refreshed_at == "" else {"shops": (7, refreshed_at)}

@@ -375,7 +375,7 @@ def test_a_failed_run_is_told_to_admins_with_its_model_and_to_owners_in_a_senten
         ]
         pulled = here.client.get("/r/r1", headers={**owner, "Accept": JSON}).json()
 
-        # What a later run has done takes it away.
+        # A later successful run removes it.
         keep_last_run(make_settings(tmp_path).warehouse, replace(run, ending="ok", failure=None))
         here.until(
             lambda: not here.client.get("/r/r1", headers={**owner, "Accept": JSON}).json()["failed"]

@@ -1,4 +1,4 @@
-"""What a stored total proves, by the types that it went through."""
+"""A stored total proves facts by the types of its computation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _decimal(digits: int, scale: int = 0) -> pa.DataType:
 @pytest.mark.parametrize(
     ("argument", "steps", "expected"),
     [
-        # bigint wraps: whatever lies in its range is what Spark gives, and nothing becomes NULL.
+        # bigint wraps: Spark gives any value in its range, and no value becomes NULL.
         (_INT, [_LONG], SumLimits(2**63)),
         (_LONG, [_INT], SumLimits(2**31)),
         (_LONG, [_INT, _LONG], SumLimits(2**31)),
@@ -28,7 +28,7 @@ def _decimal(digits: int, scale: int = 0) -> pa.DataType:
         (_LONG, [_decimal(10)], SumLimits(10**10, 0)),
         (_SHORT, [_decimal(10)], SumLimits(10**10, 10**10 // 2**15)),
         (_INT, [_decimal(5, 2)], SumLimits(10**5, 0)),
-        # What is wrapped to less before always fits.
+        # A value that was wrapped to a smaller type always fits.
         (_LONG, [_INT, _decimal(10)], SumLimits(2**31)),
         # A sum of decimals is NULL once it has more digits than its type.
         (_decimal(12, 2), [_decimal(22, 2)], SumLimits(10**22, 10**10)),

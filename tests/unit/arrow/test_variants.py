@@ -1,4 +1,4 @@
-"""VARIANT is a type of its own in Arrow, at any depth, and survives what is done with rows."""
+"""VARIANT is a separate type in Arrow, at any depth, and survives operations on rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the change set alone proves of a data test, and what it must leave to Spark."""
+"""Data tests that the change set alone proves, and tests that need Spark."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.unit.observe.outcomes import make_held_outcome
 
 
 def nested() -> Exception:
-    """What Spark's error looks like once dbt and livemart have passed it on."""
+    """Spark's error after dbt and livemart passed it on."""
     error = RuntimeError("Job aborted.\n  java.io.IOException: No space left on device\n  at x")
     outer = RefreshError("MODEL_FAILED", "model.m.totals: job aborted", hint="mend the model")
     outer.__cause__ = error

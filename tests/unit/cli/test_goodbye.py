@@ -1,4 +1,4 @@
-"""Who stops a run is told what it waits for, at once and again while it goes on."""
+"""A stopped run reports the work that it waits for, at once and repeatedly."""
 
 from __future__ import annotations
 

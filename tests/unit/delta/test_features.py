@@ -49,7 +49,7 @@ def test_a_feature_that_changes_files_is_named(
 def test_deletion_vectors_count_where_a_file_has_one(
     rows_of_parts: Sequence[int], reason: str | None
 ) -> None:
-    """The feature stays in a table whose rows were all written anew."""
+    """The feature stays in a table whose rows were all rewritten."""
     table = _table(["deletionVectors"], rows_of_parts=rows_of_parts)
 
     assert unreadable_reason(table) == reason

@@ -1,4 +1,4 @@
-"""Stored rows are found by key, whatever files they lie in, and other files stay closed."""
+"""Stored rows are found by key in any file, and other files are not opened."""
 
 from __future__ import annotations
 

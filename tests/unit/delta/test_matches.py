@@ -1,4 +1,4 @@
-"""Rows that pass a filter are looked for once, whoever asks for them."""
+"""Rows that pass a filter are searched once for all callers."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tests.other_readers import (
 )
 
 _CASES = [
-    # What deltalake makes of bounds is what DuckDB sees, too.
+    # DuckDB sees bounds as deltalake interprets them.
     pytest.param("deltalake", AWKWARD, ("=",), id="deltalake"),
     pytest.param("deltalake", WITH_NAN, OPERATORS, id="deltalake, NaN"),
     *(

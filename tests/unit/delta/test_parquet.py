@@ -82,7 +82,7 @@ def test_a_dictionary_is_made_of_values_that_repeat(tmp_path: Path) -> None:
 
 
 def test_the_largest_file_of_a_commit_speaks_for_all_of_them(tmp_path: Path) -> None:
-    """Three rows that all differ say nothing of a table, wherever among the others they stand."""
+    """Three different rows say nothing about a table, wherever they are among the others."""
     large = pa.table({"status": ["open", "held"] * 50})
     small = pa.table({"status": ["open", "held", "closed"]})
 
@@ -148,7 +148,7 @@ def test_bounds_are_those_of_the_rows(tmp_path: Path) -> None:
 
 
 def test_a_column_with_nan_has_no_bounds_in_its_file(tmp_path: Path) -> None:
-    """Of pyarrow's bounds NaN is no part; Spark 4.2 and DuckDB 2.0 hold it above all numbers."""
+    """pyarrow's bounds exclude NaN; for Spark 4.2 and DuckDB 2.0 it is above all numbers."""
     nan = float("nan")
     rows = pa.table(
         {
@@ -203,7 +203,7 @@ def test_no_dictionary_holds_a_zero(tmp_path: Path) -> None:
 
 
 def test_files_have_no_bounds_of_pages_and_no_bloom_filters(tmp_path: Path) -> None:
-    """Readers would skip pages by them; nobody here has seen to it that they are true."""
+    """Readers would skip pages by them, but livemart does not ensure that they are true."""
     rows = pa.Table.from_pylist([ROW] * 100, SCHEMA)
 
     (action,) = write_files(open_storage(tmp_path), [({}, rows)])

@@ -71,7 +71,7 @@ def test_wider_types_keep_rows_identity_and_transactions(warehouse: Warehouse) -
     assert warehouse.row_count(RELATION) == 2
     table = DeltaTable(str(warehouse.path(RELATION)))
     assert table.metadata().configuration == properties
-    # What any other reader of Delta does.
+    # As every other Delta reader does.
     assert table.to_pyarrow_table().num_rows == 2
 
 

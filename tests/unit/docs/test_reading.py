@@ -1,4 +1,4 @@
-"""The recipes for other readers are run as they stand in the documentation."""
+"""The documented recipes for other readers run unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table of a model that is no more is named; whatever else lies in the warehouse is not."""
+"""The table of a removed model is named; other folders of the warehouse are not."""
 
 from __future__ import annotations
 

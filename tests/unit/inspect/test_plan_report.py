@@ -1,4 +1,4 @@
-"""What `plan` says: strategy, keys, margins, reasons with line and advice."""
+"""`plan` shows strategy, keys, margins, and reasons with line and advice."""
 
 from __future__ import annotations
 

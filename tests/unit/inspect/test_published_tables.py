@@ -1,4 +1,4 @@
-"""Other readers are told the versions of one snapshot, the newest that no test holds back."""
+"""Other readers get the versions of the newest snapshot that no test holds back."""
 
 from __future__ import annotations
 

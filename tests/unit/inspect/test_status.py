@@ -159,7 +159,7 @@ def test_drift_of_the_listed_snapshots_is_told_with_what_to_do(tmp_path: Path) -
 
     status = read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=2)
 
-    # What was undeclared once may be declared by now.
+    # A field that was undeclared may be declared now.
     assert json.loads(json.dumps(asdict(status), default=str))["drift"] == {
         "bronze.orders": [
             {"kind": "added", "name": "fee", "note": "", "unused_by": []},
@@ -313,7 +313,7 @@ def test_a_held_snapshot_keeps_the_number_of_rows_that_fail(tmp_path: Path) -> N
     content = json.loads(json.dumps(asdict(status), default=str))
     assert content["last_run"]["newest"]["tests"]["test.shop.no_gap"]["rows"] == 1_207
 
-    # The note is of another snapshot: a number that nobody knows is left out.
+    # The note is of another snapshot, so the unknown number is left out.
     keep_last_run(tmp_path, replace(run, newest=NewestBatch(9, True, 2, tests)))
     later = render_status(read_status(tmp_path, every=PANE, pane=PANE, now=NOON))
     assert "held by test.shop.no_gap\n" in later

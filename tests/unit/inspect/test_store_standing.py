@@ -1,4 +1,4 @@
-"""What `status` and `doctor` say of the serving store."""
+"""`status` and `doctor` report the state of the serving store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports stand in columns."""
+"""Reports are aligned in columns."""
 
 from __future__ import annotations
 

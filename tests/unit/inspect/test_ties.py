@@ -1,4 +1,4 @@
-"""What is stored of rows that tie is right, or it is not, whatever else came out."""
+"""Stored rows of a tie are judged right or wrong, independent of other results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from livemart.plan.strategies.ties import Computed
 
 Row = tuple[Any, ...]
 
-# Of member a the first two rows tie; those of b do not.
+# The first two rows of member a tie; those of b do not.
 NEWEST: list[list[Row]] = [
     [("a", "gold", "north"), ("b", "none", "west")],
     [("a", "silver", "south"), ("b", "none", "west")],
@@ -95,7 +95,7 @@ MANY = [running(order) for order in list(permutations(AMOUNTS))[:: 5040 // 60]]
     ("stored", "expected"),
     [
         (running((64, 1, 2, 4, 8, 16, 32)), [("a",)]),
-        # What does not tie has one right total.
+        # Rows that do not tie have one right total.
         ([*running((64, 1, 2, 4, 8, 16, 32))[:-1], ("a", 128, 1_200)], None),
         # No order gives more than all, or less than one.
         ([("a", 0, 1_000), ("a", 1, 1_300), *running((64, 2, 4, 8, 16, 32, 1))[2:]], None),
@@ -152,7 +152,7 @@ def test_no_more_answers_are_asked_for_than_are_needed() -> None:
 
     assert tied([("a", 2)], [("a", 1)], [("a", 2)]) == [("a",)]
     assert asked == 5
-    # What does not tie is not asked for again.
+    # Rows that do not tie are not requested again.
     assert tied([("a", 1)], [("a", 2)]) == []
     assert asked == 10
     assert tied([("a", 3)], [("a", 1)], [("a", 2)]) == []

@@ -1,4 +1,4 @@
-"""What an append-only table holds already is found by `_origin`, once, and kept."""
+"""Records that an append-only table already holds are found once by `_origin`, and cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a commit says of its records is what a replay reads back."""
+"""A replay reads the record counts of a commit back."""
 
 from __future__ import annotations
 

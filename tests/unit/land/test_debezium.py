@@ -46,7 +46,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def land(shop: Shop, *batches: list[Any]) -> list[LandedBatch]:
-    """Land lists of records, each as a file and a batch of its own; text is a line as it is."""
+    """Land lists of records, each as a separate file and batch; a text is a line."""
     landed = []
     for records in batches:
         batch_id = len(list(shop.folder.glob("cdc/*")))
@@ -135,7 +135,7 @@ def test_a_change_that_was_made_before_a_snapshot_and_committed_after_it_wins(sh
     committed = [
         change("u", postgres(20, sequence='["40","20"]'), row(1, "paid")),
         change("d", postgres(21, sequence='["40","21"]'), None, row(2)),
-        # It was read again by a connector that began anew.
+        # A restarted connector read it again.
         change("r", postgres(50, sequence='[null,"50"]'), row(3, "paid")),
     ]
 
@@ -145,7 +145,7 @@ def test_a_change_that_was_made_before_a_snapshot_and_committed_after_it_wins(sh
 
 
 def test_of_two_changes_that_which_was_committed_later_wins(shop: Shop) -> None:
-    # One makes a row and removes it again; the other, which waits for its key, makes it anew.
+    # One creates a row and removes it; the other waits for its key and creates it again.
     one = [change("c", postgres(20, sequence='["10","20"]'), row(1, "first"))]
     one.append(change("d", postgres(40, sequence='["10","40"]'), None, row(1)))
     other = change("c", postgres(30, sequence='["50","30"]'), row(1, "second"))
@@ -223,7 +223,7 @@ def test_a_truncate_is_a_dead_letter_that_says_what_to_do(tmp_path: Path) -> Non
     [_, batch] = land(shop, [change("c", 10, row(1))], [truncate])
     before = shop.rows("orders", "id")
     letter = shop.rows("_dead_letters", "source", "reason", "record", "detail")
-    # What it says to do.
+    # As its message advises.
     land(shop, [change("d", 20, None, {"id": 1}), change("c", 30, row(2))])
 
     assert before == [(1,)]

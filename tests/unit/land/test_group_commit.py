@@ -1,4 +1,4 @@
-"""Many requests are a few files; each is told what became of it, and nothing is stored twice."""
+"""Many requests become few files; each learns its result, and nothing is stored twice."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_key_of_other_records_is_refused(commit: GroupCommit, tmp_path: Path) 
         put(commit, request("c", "k"))
 
     assert stored(tmp_path) == ["a\n"]
-    # Each source has keys of its own.
+    # Each source has its own keys.
     assert not put(commit, request("b", "k", OTHERS))[0].is_repeat
 
 

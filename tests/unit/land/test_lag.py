@@ -1,4 +1,4 @@
-"""What waits is what was delivered and no micro-batch has been given."""
+"""Waiting records were delivered, and belong to no micro-batch yet."""
 
 from __future__ import annotations
 

@@ -489,7 +489,7 @@ def _landed(root: Path, batches: list[list[dict[str, Any]]]) -> Shop:
 
 
 def limits(shop: Shop, **spec: Any) -> Limits:
-    """Return what the stream would be told of a source."""
+    """Return the lag that the stream would report for a source."""
     shop.sources = [source("orders", keys=("order_id",), **spec)]
     shop.restart()
     return shop.landing._limits(["bronze.orders"])
@@ -512,7 +512,7 @@ def test_a_limit_by_records_takes_the_bytes_that_so_many_had_before(shop: Shop) 
     is_off.append(shop.landing.has_other_limits())
     after = limits(shop, max_records_per_trigger=100)
 
-    # Of the first file nobody knows how large its records are.
+    # The size of the first file's records is unknown.
     assert before == Limits(max_files=1)
     assert after == Limits(max_bytes=100 * size)
     assert is_off == [False, True]

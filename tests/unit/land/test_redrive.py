@@ -112,7 +112,7 @@ def test_a_mended_rule_takes_the_records_as_they_are(tmp_path: Path) -> None:
 
     assert counts.records == 2
     assert len(shop.rows("orders", "ordered_at")) == 1
-    # What is refused again has a letter of its own.
+    # A record that is refused again gets a new letter.
     (letter,) = describe_letters(shop.warehouse.root)["letters"]
     assert letter["origin"].startswith("orders/redrive-")
     assert letter["record"] == '{"ordered_at":"x"}'

@@ -85,7 +85,7 @@ def test_drift_is_told_once_by_source_and_kind(capsys: pytest.CaptureFixture[str
     tip, who = (DriftedField(DriftKind.ADDED, name) for name in ("tip", "who"))
     fee = DriftedField(DriftKind.UNDECLARED, "fee", "string", ("totals",))
 
-    # The run before has told of these.
+    # The previous run reported these.
     old = DriftedField(DriftKind.NESTED, "who.x")
     before = {"bronze.orders": (old,)}
     for fields in [(tip, fee, old), (tip, fee), (tip, who, fee)]:

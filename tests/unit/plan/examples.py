@@ -43,12 +43,12 @@ def show(sql: str, change: str = "") -> None:
     | line | says |
     |---|---|
     | strategy | the columns by which a change is confined, or what each column of a total is |
-    | `ties`, `decided by` | an order that may tie; what keeps together the rows that hang on it |
+    | `ties`, `decided by` | an order that may tie; the columns that keep dependent rows together |
     | `taken`, `made among ties` | a column whose value comes from one of these rows, or from all |
     | `running` | totals that are carried on from the row before a change |
     | `counts` | rows whose change is added up: new ones positive, as they were negative |
     | `passed` | rows that a window against the clock gains or loses when the clock moves |
-    | `within` | where a changed row must lie to affect anything |
+    | `within` | the interval of changed rows that have an effect |
     | `affected` | SQL for the keys w0, w1, ..., then the time, of what may be other rows now |
     | `read` | the rows of each table that are enough to compute these keys again |
 

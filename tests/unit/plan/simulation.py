@@ -84,7 +84,7 @@ class Simulation:
     def refreshed(
         self, plan: Plan, stored: Counter[Row], anew: Flat, old: State, new: State
     ) -> Counter[Row]:
-        """Return what stands in a table after a refresh by region that runs the query `anew`."""
+        """Return the rows of a table after a refresh by region that runs the query again."""
         assert plan.flat is not None and plan.region is not None
         change = self._change(plan, old, new)
         affected = self._affected(plan, plan.region, change)
@@ -323,7 +323,7 @@ def _over(flat: Flat, names: Mapping[int, str]) -> str:
 
 
 class _Area:
-    """The affected region: which rows of the model lie in it, which rows of its inputs it needs."""
+    """The affected region: the model's rows in it, and the rows of its inputs that it needs."""
 
     def __init__(self, region: Region, affected: set[Row], names: Sequence[str]) -> None:
         self._region = region

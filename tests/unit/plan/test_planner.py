@@ -1,4 +1,4 @@
-"""What a plan is of SQL that has rules, and of SQL that has none."""
+"""Plans of SQL that has rules, and of SQL that has none."""
 
 from __future__ import annotations
 

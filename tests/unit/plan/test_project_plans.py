@@ -315,7 +315,7 @@ def test_a_project_that_is_planned_again_reads_only_the_sql_that_is_new(
         ("select *, 1 as one from m.shops order by city limit 3", "signed"),
         ("select city, collect_list(shop_id) as ids from m.shops group by city", "signed"),
         ("select a.* from m.shops as a full outer join m.shops as b on a.city = b.city", "signed"),
-        # Spark names what nobody named.
+        # Spark names the unnamed column.
         ("select city, count(*) from m.shops limit 3", "full"),
     ],
 )
@@ -402,7 +402,7 @@ def test_what_each_reader_of_a_view_decides_for_itself_is_noted_once(
         ("select * from b.shops", False),
         ("select count(*) as n from b.shops", True),
         ("select s.city from b.shops as s union select s.tip from b.shops as s", False),
-        # Of these it is not known which columns they need.
+        # The columns that these need are unknown.
         ("select city from b.shops intersect select city from b.shops", True),
         ("select tip from b.shops intersect select city from b.shops", False),
         ("select * from b.shops intersect select * from b.shops", False),

@@ -1,4 +1,4 @@
-"""A difference of rows is no fault for certain where a word stands that may bring other rows."""
+"""Different rows are not certainly a fault if a word of the SQL may cause them."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_plain_dbt_in_any_terminal_knows_them(shop: Path) -> None:
     assert manifest["nodes"]["model.shop.windowed"]["depends_on"]["nodes"] == [
         "source.livemart_clock.livemart.clock"
     ]
-    # What stores tables in a warehouse is for terminals that have one.
+    # Macros that store tables in a warehouse are for terminals that have one.
     assert not any(".livemart_spark." in name for name in manifest["macros"])
 
 

@@ -15,7 +15,7 @@ _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 MOMENT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 
 
-# 3 s: a project is parsed anew.
+# 3 s: a project is parsed again.
 def test_a_model_that_says_something_of_the_run_is_known(tmp_path: Path) -> None:
     folder = tmp_path / "jaffle"
     shutil.copytree(_JAFFLE, folder, ignore=shutil.ignore_patterns("target"))

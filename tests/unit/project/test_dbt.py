@@ -253,7 +253,7 @@ def test_what_the_project_or_the_environment_would_leave_out_is_there(
     for name in ("DBT_EMPTY", "DBT_DEFER", "DBT_ENGINE_EMPTY", "DBT_WARN_ERROR"):
         monkeypatch.setenv(name, "true")
     monkeypatch.setenv("DBT_RESOURCE_TYPES", "seed")
-    # Nobody reads what it says.
+    # No test reads its output.
     (jaffle / "analyses").mkdir()
     (jaffle / "analyses" / "broken.sql").write_text(
         "{% if execute %}{{ exceptions.raise_compiler_error('no') }}{% endif %}"
@@ -682,7 +682,7 @@ def test_a_project_that_asks_the_warehouse_is_not_repeatable(jaffle: Path) -> No
     shutil.rmtree(jaffle / "snapshots")
     asks = "{% if execute %}{% do run_query('select 1') %}{% endif %} select 1 as n"
     (jaffle / "models" / "asking.sql").write_text(asks)
-    # Of no rows and no columns.
+    # Without rows and columns.
     spark = MagicMock()
     asking = Dbt(jaffle, session=lambda: spark)
 

@@ -1,4 +1,4 @@
-"""What a node asks while it is compiled, and which answers are the same."""
+"""The questions of a node while it is compiled, and equal answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SQL is told of the run that compiles it."""
+"""The values of a run that SQL sees while it is compiled."""
 
 from __future__ import annotations
 

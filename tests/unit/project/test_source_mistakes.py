@@ -1,4 +1,4 @@
-"""What an analyst writes wrongly below `meta.livemart` is reported with its place, all at once."""
+"""All mistakes below `meta.livemart` are reported at once, with their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A time that no store holds is found wherever it stands, and named by its column and row."""
+"""A time that no store can hold is found anywhere, and named by its column and row."""
 
 from __future__ import annotations
 

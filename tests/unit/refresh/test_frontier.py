@@ -439,7 +439,7 @@ def test_what_is_left_out_holds_up_what_reads_it_through_views_and_by_its_name()
         return {key: type(it) for key, it in leave_out(newest, real, {seed_id}).items()}
 
     assert left_out(None) == left_out(snapshot(models={})) == {seed_id: LeftAlone} | others
-    # A file that nobody has edited is as it would be loaded.
+    # An unedited file is as it would be loaded.
     assert left_out(snapshot(models={seed_id: state})) == {}
     assert leave_out(None, real, set()) == {}
 

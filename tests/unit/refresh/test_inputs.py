@@ -160,7 +160,7 @@ def test_an_input_whose_changes_are_gone_is_recomputed_from(warehouse: Warehouse
     [
         (["n"], {RELATION: 0}, {}, f"INPUT_NOT_IN_DELTA: {RELATION} is not a Delta table"),
         (["n"], {}, {RELATION: 0}, f"CDF_UNAVAILABLE: {RELATION} was rebuilt"),
-        # What lasts is told before what the next batch does not meet.
+        # Lasting reasons are reported before those that the next batch does not meet.
         (["n", "(id + 1)"], {}, {RELATION: 0}, "PARSE_UNSUPPORTED: column (id + 1) comes from"),
     ],
 )

@@ -228,7 +228,7 @@ def test_what_has_ended_is_made_again_if_anything_that_decides_about_it_is_anoth
     )
     ended: dict[str, models.EndedModel] = {}
     batches.run(ended=ended)
-    # What it reads is of nobody that it knows, and may have changed unseen.
+    # Its input is of unknown origin, and may have changed unseen.
     assert list(ended) == [OTHER.unique_id]
     ended[OTHER.unique_id] = replace(ended[OTHER.unique_id], **changed)
     batches.tried.clear()
@@ -279,7 +279,7 @@ def test_a_model_that_was_set_aside_is_given_one_attempt_and_keeps_its_age(
     starts: dict[str, Start] = {TABLE.unique_id: Rest(known)}
     rests = batches.run(starts=starts, behind={TABLE.unique_id: known})
     assert rests.set_aside[TABLE.unique_id] is known
-    # What reads it waits for what it waits for.
+    # A model that reads it waits for the same model.
     assert rests.set_aside[CHILD.unique_id].message == "before"
     assert batches.tried.count("counted") == 1
 

@@ -1,4 +1,4 @@
-"""Which rows lie in a region: as a plain loop over its keys and intervals says."""
+"""The rows of a region equal those of a plain loop over its keys and intervals."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def _refreshed(
 
 
 class _Session:
-    """A session that forgets a view when it is told to."""
+    """A session that forgets a view on request."""
 
     def __init__(self, handed: Mapping[str, pa.Table]) -> None:
         self.catalog = SimpleNamespace(dropTempView=lambda name: handed.pop(name))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What becomes of a model whose strategy does not hold in a batch, by its policy."""
+"""A model whose strategy does not apply in a batch is handled by its policy."""
 
 from __future__ import annotations
 

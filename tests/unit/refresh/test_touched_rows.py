@@ -1,4 +1,4 @@
-"""Rows that lie in no window, before a batch or after it, affect nothing."""
+"""Rows in no window, before or after a batch, affect nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def end(threshold: str, *, is_lower: bool, margin: timedelta = timedelta(0)) -> 
 
 
 def passing(run: FakeRun, *windows: tuple[Slice, ...]) -> list[int | None]:
-    """Return which minutes around noon may lie in one of the windows."""
+    """Return the minutes around noon that may be in one of the windows."""
     minutes = [*range(-10, 11), None]
     moments = [None if minute is None else NOON + minute * MINUTE for minute in minutes]
     rows = pa.table({"At": pa.array(moments, TIME)})

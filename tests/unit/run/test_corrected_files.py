@@ -1,4 +1,4 @@
-"""Tables of an earlier version, and files that Spark wrote, are corrected once and told once."""
+"""Tables of an earlier version, and files of Spark, are corrected and reported once."""
 
 from __future__ import annotations
 

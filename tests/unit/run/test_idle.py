@@ -296,7 +296,7 @@ def test_a_record_log_is_asked_and_what_it_got_is_something_to_do(
     shop.note()
 
     assert shop.is_idle(NOON + timedelta(minutes=3))
-    # Whoever asks for what waits is told of this look.
+    # A later question about waiting records gets this look.
     assert log_looks(shop.settings.warehouse)["raw.orders"].at == NOON + timedelta(minutes=3)
     write_partition(shop.root / "log", "orders", ["{}", "{}", "{}"])
     assert not shop.is_idle()

@@ -1,4 +1,4 @@
-"""What a killed first build leaves is cleared, and nothing else is."""
+"""Leftovers of a killed first build are removed, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is checked before Spark starts, and when Spark may start before it."""
+"""Checks before Spark starts, and cases in which Spark may start earlier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a micro-batch does, stage by stage, for each thing that may have changed."""
+"""The stages of a micro-batch, for each possible change."""
 
 from __future__ import annotations
 

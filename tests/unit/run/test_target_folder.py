@@ -26,7 +26,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def _make_unwritable(folder: Path) -> None:
-    """Root may write into any folder, but nobody below a file."""
+    """Root may write into any folder, but no user may write below a file."""
     folder.write_text("a file")
 
 

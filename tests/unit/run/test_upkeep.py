@@ -26,7 +26,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A source and a model, each written anew in four versions; the log names the last of them."""
+    """A source and a model, each rewritten in four versions; the log names the last one."""
     for relation in ("raw.orders", "mart.totals"):
         for number in range(4):
             rows = pa.table({"n": [number]})

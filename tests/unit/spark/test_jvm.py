@@ -57,7 +57,7 @@ def test_what_the_environment_says_is_all_that_is_said(monkeypatch: pytest.Monke
 
 def test_the_first_command_leaves_an_archive_to_those_after_it(cache: Path) -> None:
     first = options()
-    # Of a process that lives.
+    # The number of a living process.
     draft = _draft(first).replace(_draft(first).with_suffix(f".{os.getppid()}"))
     for unwritten in (b"", bytes(4) + b"classes"):
         draft.write_bytes(unwritten)

@@ -1,4 +1,4 @@
-"""What the author of a model is told: file, line and SQL of his own, and nothing of ours."""
+"""Authors of models see their own file, line and SQL, and nothing of livemart's."""
 
 from __future__ import annotations
 

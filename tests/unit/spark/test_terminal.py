@@ -1,4 +1,4 @@
-"""Each dbt of a prepared terminal looks anew who holds the warehouse."""
+"""Each dbt of a prepared terminal checks again which process holds the warehouse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from livemart.state.lock import is_held
 
 @pytest.fixture
 def sparks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was opened and ended, in place of any Spark."""
+    """Records openings and ends, instead of a Spark."""
     said: list[str] = []
 
     def session(name: str) -> Any:

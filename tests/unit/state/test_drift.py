@@ -1,4 +1,4 @@
-"""Drift is told by kind, each with what to do about it, in the words of the documentation."""
+"""Drift is reported by kind, each with a next step, in the words of the documentation."""
 
 from __future__ import annotations
 

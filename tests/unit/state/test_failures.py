@@ -1,4 +1,4 @@
-"""Failures in a row are counted across processes, and begin anew with other SQL or a success."""
+"""Failures in a row are counted across processes, until other SQL or a success."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pass looked at is kept until something is written, and a pass leaves its time."""
+"""The digest of a pass is kept until a write, together with its time."""
 
 from __future__ import annotations
 

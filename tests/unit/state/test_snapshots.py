@@ -189,7 +189,7 @@ def test_old_snapshots_are_forgotten_but_for_those_that_are_of_use(tmp_path: Pat
         row = make_snapshot(number, is_held=number > 5)
         models = row.models
         if number <= 2:
-            # Of a model that is no more: the second row is the last to name its table.
+            # For a removed model the second row is the last to name its table.
             models = {"model.shop.gone": replace(models["model.shop.totals"], table_id="gone")}
         finished_at = NOON + timedelta(days=number)
         log.append(replace(row, models=models, finished_at=finished_at))

@@ -1,4 +1,4 @@
-"""Ranges of keys are decided as a whole batch is, wherever the cuts lie."""
+"""Ranges of keys give the result of the whole batch, wherever the cuts are."""
 
 from __future__ import annotations
 

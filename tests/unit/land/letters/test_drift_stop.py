@@ -1,4 +1,4 @@
-"""A stop for drift says why in letters of its own, and takes them back when the batch lands."""
+"""A stop for drift writes letters with the reason, and removes them when the batch lands."""
 
 from __future__ import annotations
 

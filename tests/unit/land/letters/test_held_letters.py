@@ -1,4 +1,4 @@
-"""Letters are told apart by their reason, and the first of them is shown."""
+"""Letters are distinguished by their reason, and the first one is shown."""
 
 from __future__ import annotations
 

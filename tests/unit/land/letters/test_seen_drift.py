@@ -68,7 +68,7 @@ def test_a_column_is_missing_only_where_chance_does_not_leave_it_out(before: Tab
     assert missing(20, status=0) == [("missing", "status", "")]
     assert missing(99, status=1, id=99) == []
     assert missing(0, id=0) == []
-    # Of a struct there are no statistics.
+    # A struct has no statistics.
     assert missing(99, items=0) == []
 
 

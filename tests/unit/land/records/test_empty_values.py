@@ -1,4 +1,4 @@
-"""What writers put who know no types: empty texts for no value, [] for an empty object."""
+"""Writers without types send empty texts for missing values, and [] for empty objects."""
 
 from __future__ import annotations
 

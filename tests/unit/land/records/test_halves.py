@@ -1,4 +1,4 @@
-"""What the fast reader refuses is halved until few records are read exactly; order stays."""
+"""Records that the fast reader refuses are halved, and a few read exactly; order stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is delivered in the place of records is named, with what to do."""
+"""Files that hold no records are named by kind, with the next step."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ PARQUET: list[tuple[str, pa.Array, dict[str, Any]]] = [
     ("JSON", extension(pa.json_(), '{"a": 1}'), {"string": '{"a": 1}', "struct<a:int>": MISFIT}),
     ("bytes", pa.array([b"\xff\0"]), {"binary": b"\xff\0", "string": MISFIT, "int": MISFIT}),
     ("bytes of text", pa.array([b"a"]), {"binary": b"a", "string": "a"}),
-    # Of bytes the base64 would be the digits 1234.
+    # The base64 of some bytes would be the digits 1234.
     ("bytes like digits", pa.array([b"\xd7\x6d\xf8"]), {"int": MISFIT, "string": MISFIT}),
     ("no bytes", pa.array([b""]), {"binary": b"", "string": "", "array<binary>": None}),
     ("fixed bytes", fixed(b"\xff\1"), {"binary": b"\xff\1", "string": MISFIT}),

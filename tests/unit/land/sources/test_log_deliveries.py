@@ -162,7 +162,7 @@ def told(shop: Shop) -> set[tuple[str, str, str]]:
 def test_what_expired_before_it_was_read_stops_landing_until_it_is_said_how_to_go_on(
     shop: Shop, after_loss: str, orders: list[str], letter: str
 ) -> None:
-    # Nobody has missed what was there before the first look.
+    # Records that disappeared before the first look are not missed.
     write(shop, *lines([order("a")]), start=5)
     assert shop.land(0).counts["bronze.orders"].dead_letters == 0
     write(shop, *lines([order("d")]), start=9)
@@ -241,7 +241,7 @@ def test_a_partition_that_is_gone_stops_landing_and_may_come_back(
     shop.restart()
     back = shop.land(2)
 
-    # What the options no longer ask for is not missed.
+    # A partition that the options no longer select is not missed.
     assert "left-out" not in caught.value.message
     assert letters == 1
     assert (back.counts["bronze.orders"].produced, back.counts["bronze.orders"].dead_letters) == (
@@ -411,7 +411,7 @@ def test_all_questions_of_a_plan_are_put_to_the_log_as_it_is_then(
         looks.append(log)
         now = Path(log.folder).with_name(f"{len(looks)}")
         shutil.copytree(log.folder, now)
-        # What comes meanwhile is the next plan's.
+        # Records that arrive meanwhile belong to the next plan.
         write(shop, *lines([order("a"), order("b")]))
         return type(log)(str(now))
 
@@ -439,7 +439,7 @@ def test_landing_is_behind_until_what_waited_at_its_start_has_landed(shop: Shop)
     for batch in range(2):
         shop.land(batch)
         behind.append(shop.landing.is_behind())
-        # Whoever goes on delivering does not keep a refresh from its end.
+        # A steady writer does not keep a refresh from ending.
         write(shop, *lines([order(f"o{number}") for number in range(9 + batch)]))
 
     assert behind == [True, False]
@@ -489,7 +489,7 @@ def test_a_kind_may_tell_when_its_records_were_written(
         since.append(lag_of(shop).oldest_at)
 
     assert asked == [("orders-0", 2), ("orders-0", 4), ("orders-0", 6)]
-    # What is not told was seen.
+    # A loss that is not reported was seen before.
     assert since == [NOON.replace(hour=11, minute=2), NOON.replace(hour=11, minute=4), NOON]
 
 

@@ -1,4 +1,4 @@
-"""What waits in a record log is as old as the first look that saw it."""
+"""A waiting record is as old as the first look that saw it."""
 
 from __future__ import annotations
 

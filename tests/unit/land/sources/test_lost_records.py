@@ -1,4 +1,4 @@
-"""What a log lost is found by offsets and identities, and told with the way to go on."""
+"""Lost records are detected by offsets and identities, and reported with the next step."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Identity = tuple[str | None, str | None]
         (5, None, None),
         (0, None, None),
         (6, None, LostRecords("a", 5, 6, "expired")),
-        # Nobody knows the partition's identity, or only that of one time.
+        # The partition's identity is unknown, or known at one time only.
         (6, (None, None), LostRecords("a", 5, 6, "expired")),
         (6, ("x", None), LostRecords("a", 5, 6, "expired")),
         (6, (None, "x"), LostRecords("a", 5, 6, "expired")),
         (6, ("x", "x"), LostRecords("a", 5, 6, "expired")),
-        # Of another log the offsets say nothing, whether they look right or not.
+        # Offsets of another log mean nothing, even if they look right.
         (5, ("x", "y"), LostRecords("a", 5, None, "replaced")),
         (6, ("x", "y"), LostRecords("a", 5, None, "replaced")),
         # Absence is a loss only where the source can tell it from a list that is short.
         (None, None, None),
         (None, (None, None), LostRecords("a", 5, None, "gone")),
         (None, ("x", None), LostRecords("a", 5, None, "gone")),
-        # That it went was told once; what may have come back under its name is another.
+        # Its removal was reported once; a new partition of its name is another one.
         (None, (GONE, None), None),
         (6, (GONE, "y"), None),
     ],

@@ -71,5 +71,5 @@ def test_a_batch_was_delivered_when_its_oldest_file_was() -> None:
 
     assert manifest().delivered_at is None
     assert manifest(900, 700).delivered_at == datetime.fromtimestamp(700, UTC)
-    # The clock of whoever delivers goes fast.
+    # The writer's clock is fast.
     assert manifest(2_000).delivered_at == datetime.fromtimestamp(1_000, UTC)

@@ -1,4 +1,4 @@
-"""What judged records change is worked out of the tables before a batch; nothing is committed."""
+"""The change of judged records is computed from the tables before a batch, without a commit."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_change_is_the_same_after_it_was_committed_and_says_nothing_until_then
     assert rows_of(first.landed) == rows_of(again.landed)
     assert rows_of(first.deletes) == rows_of(again.deletes)
     assert first.counts == again.counts
-    # Of the tables as they are now nothing would be left to do.
+    # With the current tables nothing would be left to do.
     assert change(shop, ORDERS, content).counts.landed == 0
 
 

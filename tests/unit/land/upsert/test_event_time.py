@@ -19,7 +19,7 @@ ORDERS = source(
 )
 # Key, event time, sequence, whether it deletes, whether it moves its key's time.
 ROWS = [
-    # What is stored holds, though its sequence is the highest.
+    # The stored row stays, although its sequence is the highest.
     ("stored", 1, 5, False, True),
     ("stored", 2, 6, False, False),
     ("stored", None, 7, True, False),

@@ -72,7 +72,7 @@ HISTORY = [
 def test_the_order_and_the_cuts_of_arrival_never_matter(end: int, note: Any, tags: Any) -> None:
     history = HISTORY[:end]
     orders = list(itertools.permutations(history))
-    # Of many a hundred, so far apart that all beginnings are among them.
+    # A hundred of many, so far apart that they include all beginnings.
     orders = orders[:: 7 if len(orders) > 200 else 1]
     for number, order in enumerate(orders):
         cut = number % (end + 1)

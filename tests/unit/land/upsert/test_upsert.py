@@ -1,4 +1,4 @@
-"""What arrived rows change: refused ones apart, and what landing itself adds to a row aside."""
+"""The change of arrived rows, without refused rows and without landing's own columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row that asks a subquery depends on: the rows that share its keys, and no others."""
+"""A row with a subquery depends on the rows that share its keys, and on no others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_one_equality_is_enough(condition: str) -> None:
     [
         (_EXISTS.format("", "bronze.restaurants", "r.restaurant_id > d.restaurant_id"), "SUBQUERY"),
         (_EXISTS.format("", "bronze.restaurants", "r.restaurant_name is null"), "SUBQUERY"),
-        # What stands two levels up has no rule.
+        # Columns two levels up have no rule.
         (
             _EXISTS.format(
                 "",
@@ -81,7 +81,7 @@ _LOWEST = "(select min(r.restaurant_id) from bronze.restaurants as r)"
 @pytest.mark.parametrize(
     "query",
     [
-        # What else is read in a clause that says nothing of keys.
+        # Other reads in a clause without keys.
         f"select dish_id, (select sum(o.amount + {_LOWEST}) from {_ASKED}) as m"
         " from bronze.dishes as d",
         f"select dish_id, (select max(o.amount) from {_ASKED} having count(*) > {_LOWEST}) as m"
@@ -90,7 +90,7 @@ _LOWEST = "(select min(r.restaurant_id) from bronze.restaurants as r)"
         " from bronze.dishes as d",
         f"select dish_id from bronze.dishes as d where exists (select 1 from {_ASKED}"
         f" group by o.customer_id having count(*) > {_LOWEST})",
-        # What is compared with the answers.
+        # Values that are compared with the answers.
         f"select dish_id from bronze.dishes as d where {_LOWEST} in"
         f" (select o.amount from {_ASKED})",
         f"select dish_id from bronze.dishes as d where dish_id + {_LOWEST} in"
@@ -104,7 +104,7 @@ _LOWEST = "(select min(r.restaurant_id) from bronze.restaurants as r)"
         f" (select o.amount, o.ordered_at from {_ASKED}) as p on p.ordered_at > c.as_of",
         f"select dish_id, p.amount from bronze.dishes as d left join lateral (select o.amount from"
         f" {_ASKED}) as p on p.amount > {_LOWEST}",
-        # What windows and QUALIFY compare.
+        # Values that windows and QUALIFY compare.
         f"select dish_id, (select o.amount from {_ASKED} qualify row_number() over ("
         "order by o.ordered_at) = 1) as m from bronze.dishes as d",
         "select dish_id from bronze.dishes as d qualify row_number() over (partition by dish_id"

@@ -1,4 +1,4 @@
-"""What FROM reads: tables, constant rows, and joins by their keys."""
+"""FROM reads tables, constant rows, and joins by their keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused before a query is taken apart."""
+"""Queries that are refused before they are analyzed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL as relations: what is read, and what each column is made of."""
+"""SQL as relations: inputs, and the expression of each column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rows of two sides have in common by the condition of their join."""
+"""The values that rows of two sides share by their join's condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a join makes equal need not look alike, and long chains of joins are asked once."""
+"""Values that a join finds equal may be written differently; long chains are asked once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computed columns stand for what they are made of."""
+"""Computed columns are replaced by their expressions."""
 
 from __future__ import annotations
 

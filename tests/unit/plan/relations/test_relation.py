@@ -1,4 +1,4 @@
-"""A scan answers the four questions itself; what an expression is made of."""
+"""A scan answers the four questions itself; the columns of an expression."""
 
 from __future__ import annotations
 

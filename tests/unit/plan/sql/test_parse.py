@@ -1,4 +1,4 @@
-"""What is left of a text for the analysis."""
+"""The text that remains for the analysis."""
 
 from __future__ import annotations
 

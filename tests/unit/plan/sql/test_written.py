@@ -1,4 +1,4 @@
-"""What is printed is what the analyst wrote; only columns are replaced."""
+"""Printed SQL equals the analyst's text, except for replaced columns."""
 
 from __future__ import annotations
 

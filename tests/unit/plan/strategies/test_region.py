@@ -1,4 +1,4 @@
-"""What confines a change, and which stored rows are enough to recompute it."""
+"""The bounds of a change, and the stored rows that are enough to recompute it."""
 
 from __future__ import annotations
 

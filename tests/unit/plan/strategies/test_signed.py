@@ -40,7 +40,7 @@ def test_a_joined_table_is_looked_up_by_its_key() -> None:
             " join s.shops as b using (shop) left join s.shops as c on c.city = b.city",
             [True, False],
         ),
-        # Of two tables one side of a left join may be found, and nothing in the other.
+        # A left join of two tables may find a row in one, and none in the other.
         (
             "select a.amount, b.city from s.sales as a left join"
             " (select x.shop, y.city from s.shops as x join s.shops as y using (city)) as b"

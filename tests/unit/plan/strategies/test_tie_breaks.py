@@ -1,4 +1,4 @@
-"""What is added to the end of an order that may tie, and where nothing is."""
+"""The columns added to an order that may tie, and orders without an addition."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_order_that_may_tie_ends_in_all_that_tells_rows_apart(written: str, b
     [
         "select rank() over (partition by k order by at) as n from t",
         "select sum(x) over (partition by k order by at) as n from t",
-        # What it gives is told by the rows that tie with the last one.
+        # The rows that tie with the last one determine its result.
         "select last_value(x) over (partition by k order by at) as n from t",
         # A distance is from the value of one column.
         "select first_value(x) over (partition by k order by x range 2 preceding) as n from t",

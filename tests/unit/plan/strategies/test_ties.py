@@ -1,7 +1,7 @@
 """Orders that may tie: what a refresh leaves is an answer that a build could have given.
 
 Stored rows are decided by one order of what ties, a refresh by another, as Spark may do. What then
-stands in the table must be the answer of some order that each group has for itself.
+is in the table must be the answer of some order that each group has for itself.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _SHAPES = {
 }
 
 
-# Each key of these tells the groups apart in two ways, or in one that nobody sees.
+# Each key of these distinguishes groups in two ways, or in a hidden one.
 _CUT = {
     "one pick on two paths": """
         with p as (

@@ -1,4 +1,4 @@
-"""How messages of Avro are written is told once, and each mistake before anything runs."""
+"""The encoding of Avro messages is set once; mistakes are reported before anything runs."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ EMPTY = record("empty", a="null", b=record("inner", c={"type": "fixed", "name": 
         [record("order", tree=["null", NODE])],
         [["null", NODE]],
         [record("node", parts={**array("node"), "fields": [], "values": "int"})],
-        # The type that holds itself is of an earlier schema, or comes to hold itself by a later.
+        # The recursive type is of an earlier schema, or becomes recursive by a later one.
         [NODE, record("order", tree="node")],
         [record("A", x="int"), record("B", a=["null", "A"]), record("A", b=["null", "B"])],
     ],
@@ -63,7 +63,7 @@ def test_a_type_that_holds_itself_is_refused_wherever_it_does(schemas: list[Any]
         # Nothing of it is used.
         [record("order", parts=array(NODE)), PLACE],
         [record("record", error=record("error", map="int")), record("string", x="string")],
-        # What a default holds is a value, and no type.
+        # A default holds a value, not a type.
         [{**record("order", x="int"), "default": {"type": "record", "name": "order"}}],
         [record("order", no="null", none=record("nothing"), some=array(["null"]))],
         ["string"],

@@ -1,4 +1,4 @@
-"""Parts of a message are mapped to declared columns of fitting types, or each mistake is told."""
+"""Parts of a message map to declared columns of fitting types, or mistakes are reported."""
 
 from __future__ import annotations
 

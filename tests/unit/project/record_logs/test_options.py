@@ -1,4 +1,4 @@
-"""Options of any shape can be told apart, and come back as they were written."""
+"""Options of any shape can be distinguished, and are returned unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project is taken from the cache only if it was made of the same, by nobody but livemart."""
+"""A project is read from the cache only if its inputs are equal, and only livemart wrote it."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_torn_file_is_no_project(settings: Settings, keeps: int) -> None:
 
 
 class _Code:
-    """What runs code where it is read as it was written."""
+    """An object that runs code while it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -141,7 +141,7 @@ class _Code:
 
 
 class _Function:
-    """What calls a function of this package."""
+    """An object that calls a function of this package."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return project_files, (None,)

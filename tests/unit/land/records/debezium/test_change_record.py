@@ -1,4 +1,4 @@
-"""What stands for a value that a change left as it was is told from a value."""
+"""The placeholder of an unchanged value is distinguished from a value."""
 
 from __future__ import annotations
 

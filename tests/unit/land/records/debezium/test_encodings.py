@@ -1,4 +1,4 @@
-"""Every encoding of a connector comes to the value that the database holds."""
+"""Every encoding of a connector gives the value of the database."""
 
 from __future__ import annotations
 

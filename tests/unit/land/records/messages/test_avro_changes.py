@@ -1,4 +1,4 @@
-"""Changes in Avro come to the same rows as those that JsonConverter writes."""
+"""Changes in Avro give the same rows as those of JsonConverter."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def optional(kind: Any) -> list[Any]:
 
 
 def envelope(fields: dict[str, Any], source: Row) -> Any:
-    """The schema of changes as AvroConverter writes it; the type of `after` stands in `before`."""
+    """The schema of changes as AvroConverter writes it; `before` defines the type of `after`."""
     value = {
         "type": "record",
         "name": "Value",

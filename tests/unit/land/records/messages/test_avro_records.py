@@ -1,4 +1,4 @@
-"""A record of Avro is decoded whole or refused; which schema is meant is told or numbered."""
+"""An Avro record is decoded completely or refused; its schema is configured or numbered."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_fields_of_csv_stand_in_the_order_of_the_declared_columns() -> None:
         b"a,1,2026-03-01,\nb,2,2026-03-01,",
         b'"a',
         format="csv",
-        # It stands in the table since earlier, and in no message.
+        # The table holds it from earlier; no message has it.
         added="coupon",
     )
 
@@ -162,7 +162,7 @@ def test_schemas_of_a_folder_are_read_by_number(tmp_path: Path) -> None:
     assert [row["_detail_0"] for row in judged[2:]] == [
         "it does not begin with a zero byte and the number of a schema"
     ] * 2
-    # Whoever forgot the file finds the messages still there.
+    # After the file is restored, the messages still exist.
     with pytest.raises(RegistryAwayError, match=r"9\.avsc: FileNotFoundError"):
         read(avro(number=9), **registry)
 

@@ -89,7 +89,7 @@ def test_parts_stand_beside_the_content_on_both_ways_of_reading() -> None:
         "is_gone": False,
         "_rescued_data": None,
     }
-    # What the content calls by that name is not the key of the message, and is not lost.
+    # The content's field of that name is not the message's key, and is not lost.
     assert second == dict.fromkeys(COLUMNS) | {
         "order_id": "y",
         "headers": [],

@@ -28,7 +28,7 @@ def count(values: list[Any], kind: pa.DataType) -> pa.Array:
 @pytest.mark.parametrize(
     ("column", "written"),
     [
-        # What DuckDB and PostgreSQL write for `infinity`.
+        # The values that DuckDB and PostgreSQL write for `infinity`.
         (count([INFINITY], pa.timestamp("us")), "+294247-01-10T04:00:54.775807"),
         (count([2**31 - 1], pa.date32()), "+5881580-07-11"),
         (count([-62_135_596_800_000_001], pa.timestamp("us", "UTC")), "0000-12-31T23:59:59.999999"),

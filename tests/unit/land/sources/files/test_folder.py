@@ -1,4 +1,4 @@
-"""What identifies a file, and which files are never read."""
+"""The identity of a file, and files that are never read."""
 
 from __future__ import annotations
 

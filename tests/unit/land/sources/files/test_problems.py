@@ -1,4 +1,4 @@
-"""What landing refuses to go on from: files that are lost or changed, and drift."""
+"""Landing stops for lost or changed files, and for drift."""
 
 from __future__ import annotations
 

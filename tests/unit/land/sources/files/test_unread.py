@@ -1,4 +1,4 @@
-"""Delivered files that no source reads are told, with the nearest source."""
+"""Delivered files that no source reads are reported, with the nearest source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What landing does with files that were read before: replays, and files that vanish or change."""
+"""Landing handles files that it has read before: replays, and removed or changed files."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_the_files_landed_last_are_watched_also_over_many_batches(
     # In the process that landed them, and in the next one.
     for batch_id in (10, 20):
         for path in paths:
-            # Of another size each time: a clock may be too coarse to tell one from the other.
+            # With a different size each time: a clock may be too coarse to distinguish them.
             path.write_text("x" * batch_id)
         shop.land(batch_id)
         shop.restart()

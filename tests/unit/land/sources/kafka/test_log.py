@@ -1,4 +1,4 @@
-"""A plan asks a cluster once for its topics; what is read later is asked anew."""
+"""A plan asks a cluster once for its topics; later reads ask again."""
 
 from __future__ import annotations
 

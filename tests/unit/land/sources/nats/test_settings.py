@@ -1,4 +1,4 @@
-"""What is wrong with the options of a stream is told at once, and no secret with it."""
+"""All mistakes in a stream's options are reported at once, without secrets."""
 
 from __future__ import annotations
 
