@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -225,6 +225,8 @@ class _Recomputation:
         self._passed_on: dict[str, frozenset[str]] = {}
         # Sources that cannot be read, and why.
         self._unread: dict[str, str] = {}
+        # By spec: which one serves depends on all tables of the snapshot, and these stay the same.
+        self._session = cache(self._choose_session)
         self._plans = ProjectPlans(project, self._stored_columns).models
         flats = [plan.flat for plan in self._plans.values() if plan.flat is not None]
         self._most_places = max((len(flat.occurrences) for flat in flats), default=1)
@@ -258,7 +260,7 @@ class _Recomputation:
             for name in self._names.values():
                 self._spark.catalog.dropGlobalTempView(name.rpartition(".")[2])
 
-    def _session(self, spec: SessionSpec) -> SparkSession:
+    def _choose_session(self, spec: SessionSpec) -> SparkSession:
         spark = session_of(self._spark, spec)
         texts = [model.compiled_code or "" for model in self._project.models.values()]
         try:
