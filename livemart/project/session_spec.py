@@ -295,7 +295,16 @@ def is_asking(statement: str) -> bool:
         return False
     if asks[0].lower() not in ("with", "from", "("):
         return True
-    return _CHANGES.search(_TEXT.sub("''", statement)) is None
+    return _CHANGES.search(without_texts(statement)) is None
+
+
+def without_texts(statement: str) -> str:
+    """Return a statement with each text in single quotes emptied: its words are no SQL.
+
+    >>> without_texts("select a from t where op = 'insert into'")
+    "select a from t where op = ''"
+    """
+    return _TEXT.sub("''", statement)
 
 
 def is_setting(statement: str) -> bool:

@@ -13,6 +13,7 @@ from sqlglot import exp
 from livemart.plan.reasons import refusal
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS
 from livemart.plan.sql.written import sql_of
+from livemart.project.session_spec import without_texts
 
 VOLATILE_FUNCTIONS = frozenset(
     {
@@ -31,7 +32,6 @@ _UNSTEADY = re.compile(
     rf"\b(?:select|from|table|not\s+deterministic|{'|'.join(sorted(VOLATILE_FUNCTIONS))})\b",
     re.IGNORECASE,
 )
-_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
 # These need no brackets: where no column has such a name, the function is meant.
 BARE_FUNCTIONS = frozenset(
     {
@@ -97,7 +97,7 @@ def is_unsteady(statement: str) -> bool:
     >>> is_unsteady("create function net(x int) returns int return x + (select max(y) from t)")
     True
     """
-    return _UNSTEADY.search(_TEXT.sub("''", statement)) is not None
+    return _UNSTEADY.search(without_texts(statement)) is not None
 
 
 def is_bare_function(column: exp.Column) -> bool:
