@@ -27,7 +27,7 @@ from livemart.store.predicates import change_predicates, change_values
 from livemart.store.run_copy import read_run_copy
 from livemart.store.schema import CHANGES, PUBLISHED, SCHEMA_VERSION, STORE_IDENTITY
 from livemart.store.served import Change, ChangePage, Published, ServedModel
-from livemart.store.snapshot_view import SnapshotView
+from livemart.store.snapshot_view import SnapshotView, known_mark
 from livemart.store.store import StoredModel, newest_published, read_models
 
 
@@ -103,9 +103,8 @@ class StoreReader:
             stored = self._read_models(connection, newest)[model]
             table, served = stored.layout.table_name, stored.layout.model
             mark_now = mark_of(newest.epoch, table)
-            epoch = _epoch_of(connection, after)
-            before = None if epoch is None else mark_of(epoch, table)
-            if before is None or after < stored.copied_at or mark not in (None, before):
+            before = known_mark(connection, stored, after)
+            if before is None or mark not in (None, before):
                 upto = newest.snapshot_id
                 return ChangePage("reset", (), upto, newest.epoch, mark or "", mark_now)
             changes: tuple[Change, ...] = ()

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from livemart.store.column_types import in_order, write_json
 from livemart.store.packed import Packed, pack, unpack
-from livemart.store.positions import mark_of
+from livemart.store.positions import Position, mark_of
 from livemart.store.predicates import (
     Bound,
     ColumnCondition,
@@ -25,11 +25,11 @@ from livemart.store.predicates import (
     row_predicates,
     row_values,
 )
+from livemart.store.row_places import RowPlace, is_down, order_columns, rows_behind
 from livemart.store.schema import (
     CHANGES,
     PUBLISHED,
     ROW_COUNT,
-    ROW_HASH,
     Layout,
     bag_column,
     served_table,
@@ -55,6 +55,7 @@ class AskedRows(TypedDict, total=False):
     descending: bool | Collection[str]
     columns: Sequence[str] | None
     conditions: Sequence[ColumnCondition]
+    behind: RowPlace | None
 
 
 class SnapshotView:
@@ -112,6 +113,32 @@ class SnapshotView:
         """
         return mark_of(self.published.epoch, self._models[model].layout.table_name)
 
+    def is_unchanged(self, model: str, since: Position, tenants: frozenset[str] | None) -> bool:
+        """Return True if a model has the rows that it had at a position.
+
+        Args:
+            model: name of a served model.
+            since: the snapshot, and the mark that it had.
+            tenants: whose rows; None for all.
+
+        Returns:
+            False, too, if the changes since then are not known.
+
+        Raises:
+            KeyError: the model is not served.
+        """
+        stored = self._models[model]
+        if since.mark is None or since.mark != known_mark(
+            self._connection, stored, since.snapshot_id
+        ):
+            return False
+        changes = sa.select(CHANGES.c.position).where(
+            *change_predicates(stored.layout.model, is_for_all=tenants is None),
+            CHANGES.c.snapshot_id > since.snapshot_id,
+        )
+        values = change_values(tenants)
+        return self._connection.execute(changes.limit(1), values).first() is None
+
     def rows(self, model: str, **asked: Unpack[AskedRows]) -> list[dict[str, Any]]:
         """Return rows of a model, all at once; see `row_slices`."""
         return list(chain.from_iterable(self.row_slices(model, **asked)))
@@ -130,6 +157,7 @@ class SnapshotView:
         descending: bool | Collection[str] = False,
         columns: Sequence[str] | None = None,
         conditions: Sequence[ColumnCondition] = (),
+        behind: RowPlace | None = None,
     ) -> Iterator[list[dict[str, Any]]]:
         """Yield rows of a model, a few at a time.
 
@@ -144,8 +172,9 @@ class SnapshotView:
             limit: of rows.
             descending: the order of `order_by` and of the key after it; or the columns alone that
                 go down. NULL comes before all values, or behind them in a column that goes down.
-            columns: which ones to read; all if None.
+            columns: which ones to read; all if None. Those of `order_columns` can be named, too.
             conditions: further ones on the rows.
+            behind: a row of this order; those behind it are returned.
 
         Yields:
             Rows with the model's columns: Decimal, datetime (UTC), date, int, float, str, bool,
@@ -174,17 +203,21 @@ class SnapshotView:
                 dialect=self._dialect,
             )
         )
-        last = served.row_key or (bag_column(served, ROW_HASH),)
-        for name in [*order_by, *(name for name in last if name not in order_by)]:
+        in_turn = order_columns(served, order_by)
+        for name in in_turn:
             column = table.c[name]
-            is_down = descending if isinstance(descending, bool) else name in descending
             ordered = in_order(column, self._dialect)
-            ordered = ordered.desc() if is_down else ordered.asc()
-            if column.nullable:
-                ordered = ordered.nulls_last() if is_down else ordered.nulls_first()
+            if is_down(name, descending):
+                ordered = ordered.desc().nulls_last() if column.nullable else ordered.desc()
+            else:
+                ordered = ordered.asc().nulls_first() if column.nullable else ordered.asc()
             query = query.order_by(ordered)
+        taken = 0
+        if behind is not None:
+            query = query.where(rows_behind(table, in_turn, behind, descending, self._dialect))
+            taken = behind.taken
         if limit is not None:
-            query = query.limit(limit)
+            query = query.limit(limit + 1 if taken else limit)
         values = row_values(
             table,
             served,
@@ -203,7 +236,9 @@ class SnapshotView:
             else:
                 # One row may count for millions.
                 repeated = (row for row in result for _ in range(row[-1]))
-                rows = (dict(zip(names, row[:-1], strict=True)) for row in islice(repeated, limit))
+                end = None if limit is None else taken + limit
+                some_of_them = islice(repeated, taken, end)
+                rows = (dict(zip(names, row[:-1], strict=True)) for row in some_of_them)
             while some := list(islice(rows, size)):
                 yield some
 
@@ -315,6 +350,15 @@ class SnapshotView:
             str(tenant): datetime.fromisoformat(str(first)).replace(tzinfo=UTC)
             for tenant, first in self._connection.execute(changes, change_values(tenants)).all()
         }
+
+
+def known_mark(connection: Connection, stored: StoredModel, snapshot_id: int) -> str | None:
+    """Return the mark of a position at a snapshot; None if the changes since are not known."""
+    query = sa.select(PUBLISHED.c.epoch).where(PUBLISHED.c.snapshot_id == snapshot_id)
+    epoch: str | None = connection.execute(query).scalar()
+    if epoch is None or snapshot_id < stored.copied_at:
+        return None
+    return mark_of(epoch, stored.layout.table_name)
 
 
 @lru_cache(maxsize=64)

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from livemart.serve.auth.callers import Caller, CallerOf
+from livemart.serve.auth.seal import Seal
 from livemart.serve.http.forms import ARROW, CSV, JSON, answer, choose_form, etag_of, is_known
 from livemart.serve.http.known_parameters import parameters_of, refuse_others, refuse_unread
 from livemart.serve.http.parts import part_of
@@ -23,8 +24,10 @@ from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.shelf import Answer
-from livemart.serve.live.snapshot_json import age_of, snapshot_head, to_json, to_text
+from livemart.serve.live.snapshot_json import age_of, json_text, snapshot_head, to_json, to_text
 from livemart.serve.models import schemas
+from livemart.serve.models.event_ids import EventIds
+from livemart.serve.models.row_cursors import RowCursors, order_kinds, snapshot_gone
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
 from livemart.serve.models.written_rows import (
     SMALL,
@@ -37,12 +40,15 @@ from livemart.serve.models.written_rows import (
     write_answer,
 )
 from livemart.serve.shares.shares import note_rows, shared_turn
+from livemart.store.positions import Position
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import AskedRows, SnapshotView
 from livemart.store.value_forms import TIMESTAMPS, parse_served_value
 
 _MOST_ROWS = 10_000
+# Each page of a walk may have others.
+_OF_A_PAGE = ("select", "limit", "after")
 _TIMES = (*TIMESTAMPS, "date")
 _WRITERS: Mapping[str, type[RowWriter]] = {
     JSON: JsonRows,
@@ -136,8 +142,16 @@ async def rows(
         Query(description="Columns with `.asc` or `.desc`, commas between; then by the key."),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=_MOST_ROWS, description="Most rows to return.")] = 1_000,
+    after: Annotated[
+        str | None,
+        Query(description="`next` of the page before: the rows behind it, of its snapshot."),
+    ] = None,
 ) -> Response:
-    """Rows of a served model, in the order of its key unless another is asked for."""
+    """Rows of a served model, in the order of its key unless another is asked for.
+
+    The pages of a walk send `next` of the one before as `after`: they have the rows of the first
+    page's snapshot. When rows of yours have changed since, the answer is 410.
+    """
     form = choose_form(request, [JSON, CSV, ARROW])
     model, published = await find_model(request, caller, name)
 
@@ -145,8 +159,14 @@ async def rows(
         row_question = _read_row_question(request, model, select, order)
         return row_question, _read_filters(model, key or (), from_, to, time_column)
 
+    seal = part_of(request, Seal)
+    cursors = RowCursors(seal, name, caller.tenants, _question_of(request))
+
     def query_of(model: ServedModel) -> PullQuery:
         row_question, filters = ask(model)
+        since, behind = None, None
+        if after is not None:
+            since, behind = cursors.read(after, order_kinds(model, row_question.order_by))
         asked: AskedRows = {
             "tenants": caller.tenants,
             "equals": filters.equals,
@@ -156,20 +176,34 @@ async def rows(
             "conditions": row_question.conditions,
             "order_by": row_question.order_by,
             "descending": row_question.descending,
+            "behind": behind,
         }
-        return PullQuery(model, asked, limit, _WRITERS[form])
+        return PullQuery(model, asked, limit, _WRITERS[form], since)
 
     row_question, filters = ask(model)
     scope = "all" if caller.tenants is None else sorted(caller.tenants)
     span = (from_, to, time_column)
-    parts = ("rows", name, form, scope, sorted(filters.equals.items()), *span, limit, row_question)
-    if is_known(request, etag := etag_of(published, *parts)):
+    parts = ("rows", name, form, scope, sorted(filters.equals.items()), *span, limit, after)
+    if is_known(request, etag := etag_of(published, *parts, row_question)):
         return answer(request, b"", etag)
     answered = await _write(request, caller, model, query_of)
     published, written = answered.published, answered.value
     note_rows(request, written.count)
-    response = answer(request, written.body, etag_of(published, *parts), form)
+    if written.is_gone:
+        raise snapshot_gone()
+    here, next_ = Position(published.snapshot_id, written.mark), None
+    if written.is_truncated and written.last is not None:
+        kinds = order_kinds(written.model, row_question.order_by)
+        next_ = cursors.write(here, written.last, kinds)
+    body = written.body
+    if form == JSON:
+        body = b"".join([body[:-1], b",", to_json({"next": next_})[1:]])
+    response = answer(request, body, etag_of(published, *parts, row_question), form)
     response.headers["Livemart-Truncated"] = "true" if written.is_truncated else "false"
+    if next_ is not None:
+        response.headers["Livemart-Next"] = next_
+    changes_after = EventIds(seal, name, caller.tenants).write(here)
+    response.headers["Livemart-Changes-After"] = changes_after
     if form != JSON:
         response.headers["Livemart-Snapshot-Id"] = str(published.snapshot_id)
         response.headers["Livemart-As-Of"] = to_text(published.as_of) or ""
@@ -237,6 +271,12 @@ async def find_model(request: Request, caller: Caller, name: str) -> tuple[Serve
     if model is None or not may_read(caller, model):
         raise unknown_model()
     return model, served.published
+
+
+def _question_of(request: Request) -> str:
+    """Return a text of all parameters that decide which rows there are, and their order."""
+    asked = request.query_params.multi_items()
+    return json_text(sorted(pair for pair in asked if pair[0] not in _OF_A_PAGE))
 
 
 def _read_row_question(

@@ -44,4 +44,7 @@ class Rows(SnapshotHead, OfModel):
     model: str
     window: None = Field(default=None, description="A model has rows, not a window.")
     rows: list[dict[str, Any]]
+    next: str | None = Field(
+        description="Sent back as `after` for the rows behind these; null if none are left out."
+    )
     is_truncated: bool = Field(description="True if `limit` left rows out.")

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from livemart.serve.live.snapshot_json import age_of, event, json_text, snapshot_head, to_json
+from livemart.store.positions import Position
+from livemart.store.row_places import RowPlace, order_columns
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import AskedRows, SnapshotView
 from livemart.store.value_forms import decimal_size, json_value
@@ -64,22 +67,32 @@ class RowWriter(Protocol):
 class PullQuery:
     """A query for rows of a model, as it was when the query was read.
 
-    `asked` is without `limit`, and names the columns; `limit`: of rows in the answer.
+    `asked` is without `limit`, and names the columns; `limit`: of rows in the answer. `since`: the
+    snapshot of the pages before this one.
     """
 
     model: ServedModel
     asked: AskedRows
     limit: int
     form: type[RowWriter]
+    since: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """The body of an answer. `count`: rows that were read for it."""
+    """The body of an answer. `count`: rows that were read for it.
+
+    `mark`: of its snapshot; `last`: its last row. `is_gone`: the rows of the pages before are not
+    those of this snapshot, and nothing was read.
+    """
 
     body: bytes
     count: int
     is_truncated: bool
+    model: ServedModel
+    mark: str
+    last: RowPlace | None = None
+    is_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +120,17 @@ def write_answer(
     model = query.model
     if view.models().get(model.name) != model:
         return None
+    mark, since, asked = view.mark(model.name), query.since, query.asked
+    if since is not None and not view.is_unchanged(model.name, since, asked["tenants"]):
+        return WrittenRows(b"", 0, False, model, mark, is_gone=True)
     limit = query.limit if most is None else min(query.limit, most)
-    asked: AskedRows = {**query.asked, "limit": limit + 1}
-    slices = view.row_slices(model.name, size=_ROWS, **asked)
     kinds = model.kinds
-    shown = tuple((name, kinds[name]) for name in query.asked["columns"] or ())
+    shown = tuple((name, kinds[name]) for name in asked["columns"] or ())
+    in_turn = order_columns(model, asked.get("order_by", ()))
+    columns = tuple(dict.fromkeys([*dict(shown), *in_turn]))
+    page: AskedRows = {**asked, "limit": limit + 1, "columns": columns}
+    slices = view.row_slices(model.name, size=_ROWS, **page)
+    last = asked.get("behind")
     writer = query.form(replace(model, columns=shown), view.published)
     read = written = size = 0
     for rows in slices:
@@ -121,11 +140,27 @@ def write_answer(
         if fitting := rows[: limit - written]:
             size += writer.write(fitting)
             written += len(fitting)
+            last = _place_of(model, in_turn, fitting, last)
         if size > MOST_BYTES:
             read += len(next(slices, ()))
             break
     is_truncated = read > written
-    return WrittenRows(writer.end(is_truncated=is_truncated), read, is_truncated)
+    body = writer.end(is_truncated=is_truncated)
+    return WrittenRows(body, read, is_truncated, model, mark, last)
+
+
+def _place_of(
+    model: ServedModel, in_turn: Sequence[str], rows: SomeRows, before: RowPlace | None
+) -> RowPlace:
+    """Return the place of the last row of a slice; `before`: of the slice before."""
+    values = tuple(rows[-1][name] for name in in_turn)
+    if model.row_key:
+        return RowPlace(values)
+    name, row_hash = in_turn[-1], values[-1]
+    taken = sum(1 for _ in takewhile(lambda row: row[name] == row_hash, reversed(rows)))
+    if taken == len(rows) and before is not None and before.values[-1] == row_hash:
+        taken += before.taken
+    return RowPlace(values, taken)
 
 
 def write_reset(

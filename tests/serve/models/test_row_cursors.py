@@ -1,0 +1,106 @@
+"""The pages of a walk are the rows of one snapshot, each once, for the caller and query alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.serve.apps import Site, site
+from tests.serve.auth.tenant_cases import ARROW, CSV
+from tests.store.stores import fill_store, make_orders, reference_tables
+
+DISHES = "/v1/models/restaurant_top_dishes"
+
+
+def walk(one: Site, path: str, headers: dict[str, str], query: str = "") -> list[Any]:
+    """Return all rows of a query, page by page."""
+    rows: list[Any] = []
+    after = ""
+    while True:
+        answer = one.client.get(f"{path}?{query}{after}", headers=headers)
+        assert answer.status_code == 200, answer.text
+        body = answer.json()
+        rows += body["rows"]
+        assert body["is_truncated"] == (body["next"] is not None)
+        assert answer.headers.get("livemart-next") == body["next"]
+        if body["next"] is None:
+            return rows
+        after = f"&after={body['next']}"
+
+
+# 0.6 s.
+def test_a_walk_has_the_rows_of_one_answer_and_its_cursor_is_of_this_walk(tmp_path: Path) -> None:
+    with site(tmp_path, tenant_column="restaurant_id") as one:
+        bag = pa.table({"restaurant_id": ["r1", "r2", "r1", "r1", "r1"], "n": [1, 2, 1, 1, None]})
+        fill_store(one.url, {**reference_tables(), "bag": bag})
+        one.until(lambda: one.shows(1))
+        admin, own, other = one.bearer(), one.bearer("r1"), one.bearer("r2")
+        queries = ("", "order=sales_amount.desc&", "window_hours=in.(1,24)&order=dish_name&")
+        for headers in (admin, own):
+            for query in (*queries, "select=dish_id&order=quantity_sold&"):
+                whole = one.client.get(f"{DISHES}?{query}", headers=headers).json()["rows"]
+                assert walk(one, DISHES, headers, f"{query}limit=2&") == whole
+            for query in ("", "order=n.desc&"):
+                whole = one.client.get(f"/v1/models/bag?{query}", headers=headers).json()["rows"]
+                assert walk(one, "/v1/models/bag", headers, f"{query}limit=2&") == whole
+                assert len(whole) == (5 if headers is admin else 4)
+
+        def ask(query: str, headers: dict[str, str]) -> Any:
+            return one.client.get(f"{DISHES}?{query}", headers=headers)
+
+        first = ask("limit=2", own)
+        cursor = first.headers["livemart-next"]
+        for form in (CSV, ARROW):
+            assert ask("limit=2", own | {"Accept": form}).headers["livemart-next"] == cursor
+        assert ask(f"limit=3&select=dish_id&after={cursor}", own).status_code == 200
+        refused = [
+            ask(f"after={cursor}", other),
+            ask(f"after={cursor}", admin),
+            ask(f"after={cursor}&order=dish_id", own),
+            ask(f"after={cursor}&window_hours=eq.24", own),
+            ask(f"after={cursor[:-2]}", own),
+            ask("after=", own),
+            ask(f"after={first.headers['livemart-changes-after']}", own),
+        ]
+    assert [(each.status_code, each.json()["code"]) for each in refused] == [
+        (400, "POSITION_REFUSED")
+    ] * len(refused)
+
+
+# 0.6 s.
+def test_a_walk_ends_with_410_when_own_rows_have_changed_and_only_then(tmp_path: Path) -> None:
+    orders = make_orders(a_day=6)
+    with site(tmp_path) as one:
+        fill_store(one.url, reference_tables(orders), snapshot_id=1)
+        one.until(lambda: one.shows(1))
+        own, other = one.bearer("r1"), one.bearer("r2")
+        cursors = {
+            name: one.client.get(f"{DISHES}?limit=1", headers=headers).json()["next"]
+            for name, headers in (("own", own), ("other", other))
+        }
+
+        def go_on() -> list[Any]:
+            return [
+                one.client.get(f"{DISHES}?limit=1&after={cursors[name]}", headers=headers)
+                for name, headers in (("own", own), ("other", other))
+            ]
+
+        # A snapshot that changes nothing; one that changes rows of r2; one of another history.
+        fill_store(one.url, reference_tables(orders), snapshot_id=2)
+        one.until(lambda: one.shows(2))
+        unchanged = go_on()
+        fewer = [order for order in orders if order.restaurant_id != "r2"]
+        fill_store(one.url, reference_tables(fewer), snapshot_id=3)
+        one.until(lambda: one.shows(3))
+        changed = go_on()
+        fill_store(one.url, reference_tables(orders), snapshot_id=1, epoch="another", is_start=True)
+        one.until(lambda: one.shows(1))
+        filled_again = go_on()
+
+    assert [each.status_code for each in unchanged] == [200, 200]
+    assert [each.status_code for each in changed] == [200, 410]
+    assert [each.status_code for each in filled_again] == [410, 410]
+    assert changed[1].json()["code"] == "SNAPSHOT_GONE"
+    assert "begin again without after" in changed[1].json()["detail"]
