@@ -84,6 +84,16 @@ def _check_networks(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise ValueError(
+                f"write origins, such as https://shop.example.com, in lower case and without a "
+                f"path; found {origin!r}"
+            )
+    return origins
+
+
 def _check_state(folder: Path | None) -> Path | None:
     if folder is not None and not (folder / "manifest.json").is_file():
         raise ValueError(
@@ -116,6 +126,8 @@ _STORE = re.compile(r"sqlite:///.+|postgresql(\+psycopg)?://.+")
 _SQLITE = "sqlite:///"
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
 
+# As a browser writes it: no wildcard, which would name every page.
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]+)?|https?://\[[0-9a-f:]+\](:[0-9]+)?")
 # Escapes that are decoded in any spelling, characters that no host may hold, and those of no text.
 _UNREAD_IN_URLS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -208,6 +220,7 @@ class Settings(BaseModel):
         "https://livemart.example/errors#"
     )
     http_ingest: bool = False
+    cors_origins: Annotated[Words, AfterValidator(_check_origins)] = ()
     trusted_proxies: Annotated[Words, AfterValidator(_check_networks)] = ("127.0.0.1", "::1")
     address_connections: Annotated[int, Field(ge=1)] = 1_000
     caller_pulls: Annotated[int, Field(ge=1)] = 2

@@ -32,6 +32,7 @@ from livemart.serve.http.encoded_slashes import EncodedSlashes
 from livemart.serve.http.head import Head
 from livemart.serve.http.known_parameters import refuse_unread
 from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.other_origins import OtherOrigins
 from livemart.serve.http.problems import install_problems
 from livemart.serve.http.schemas import Problem
 from livemart.serve.ingest.endpoint import INGEST_PATH, MOST_INGEST_BYTES, Intake, ingest_router
@@ -138,6 +139,8 @@ def create_app(
     app.add_middleware(Compressed)
     # Outermost: all the others see a GET.
     app.add_middleware(Head)
+    if settings.cors_origins:
+        app.add_middleware(OtherOrigins, origins=settings.cors_origins)
     # Who may not read anything does not learn what there is to ask.
     checks = [Depends(require_caller), Depends(refuse_unread)]
     app.include_router(restaurants_router, dependencies=[*checks, FIGURES])
