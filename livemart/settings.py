@@ -313,7 +313,7 @@ def load_settings(
                 "WRONG_SETTING",
                 f"{origins['selector']}: found {values['selector']!r} beside "
                 + " and ".join(f"{origins[it]} {_spelled(values[it])}" for it in beside),
-                hint="leave one of them out: a selector is a whole selection",
+                hint="leave out one of them: a selector is a complete selection",
             )
         )
     if errors:

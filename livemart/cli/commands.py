@@ -56,7 +56,7 @@ UP_STOP_TIMEOUT = timedelta(seconds=5)
 
 class _Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the flags; dbt takes several names behind one flag, which this does not."""
+        """Read the flags; unlike dbt's, a flag takes one name."""
         has_selection = {"-s", "--select", "--exclude"} & {*args}
         try:
             return super().parse_args(ctx, args)
@@ -77,7 +77,7 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="livemart")
 def cli() -> None:
-    """Keep the models of a dbt project on Spark fresh; the same SQL as batch and as stream."""
+    """Keep the models of a dbt project fresh on Spark: one SQL, as a batch or continuously."""
 
 
 @cli.command()
@@ -85,13 +85,12 @@ def cli() -> None:
 @click.option(
     "--new-epoch",
     is_flag=True,
-    help="Begin with a new checkpoint: read the whole landing folder again.",
+    help="Start a new epoch: read the whole landing folder again.",
 )
 def build(new_epoch: bool, **flags: Any) -> None:
-    """Land all that waits, then build every model with dbt, as one snapshot.
+    """Land all waiting records, then build every model with dbt, as one snapshot.
 
-    With --select, --exclude or --selector only the models so named are built anew; the others are
-    refreshed.
+    With --select, --exclude or --selector, build only the selected models and refresh the others.
     """
     with _run(flags, builds=True) as (runtime, pipeline):
         selection = runtime.settings.selection
@@ -100,14 +99,14 @@ def build(new_epoch: bool, **flags: Any) -> None:
             _tell_unread(runtime.settings)
             finish(done)
         if new_epoch:
-            raise click.UsageError(f"--new-epoch builds everything: leave {selection} out")
+            raise click.UsageError(f"--new-epoch builds everything: leave out {selection}")
         finish(pipeline.refresh(selected=runtime.dbt.selection(selection)))
 
 
 @cli.command()
 @with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, SELECTION, OUTPUT)
 def refresh(**flags: Any) -> None:
-    """Land what waits, refresh every model, publish, and exit (for cron and schedulers).
+    """Land waiting records, refresh every model, publish, and exit (for cron and schedulers).
 
     With --select, --exclude or --selector the models that are left out, and those that read them,
     are set aside: they stay as they were, until a pass without them.
@@ -131,7 +130,7 @@ def refresh(**flags: Any) -> None:
 @with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, SELECTION, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
-    """Refresh continuously, until Ctrl-C; --select, --exclude and --selector as of `refresh`."""
+    """Refresh continuously, until Ctrl-C; selections work as in `refresh`."""
     _stream(flags)
 
 
@@ -142,8 +141,8 @@ def stream(**flags: Any) -> None:
 def up(part: str | None, **flags: Any) -> None:
     """Refresh continuously and serve the API and the page, until Ctrl-C.
 
-    Engine and server are two processes, with the serving store between them: one that ends or
-    hangs is started again, and the other goes on.
+    Engine and server are two processes with the serving store between them. If one ends or
+    hangs, it is restarted, and the other continues.
     """
     if part is None:
         _supervise(flags)
@@ -160,7 +159,7 @@ def up(part: str | None, **flags: Any) -> None:
 
 @cli.command()
 @with_flags(PROJECT, PLACES, SERVING_STORE, ADDRESS, OUTPUT)
-@click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
+@click.option("--every", metavar="INTERVAL", help="Interval for judging staleness.")
 def serve(**flags: Any) -> None:
     """Serve the API and the page from a store that another process fills, until Ctrl-C."""
     _serve(flags)
@@ -168,22 +167,24 @@ def serve(**flags: Any) -> None:
 
 @cli.group()
 def token() -> None:
-    """Make, list and revoke the tokens that the API and the page are read with."""
+    """Create, list and revoke access tokens of the API and the page."""
 
 
 @token.command("create")
 @with_flags(PROJECT, PLACES, SERVING_STORE, OUTPUT)
-@click.option("--name", required=True, metavar="TEXT", help="Whom it is for.")
-@click.option("--tenant", multiple=True, metavar="ID", help="Whose rows it may read; repeatable.")
-@click.option("--admin", is_flag=True, help="It may read everything.")
+@click.option("--name", required=True, metavar="TEXT", help="The person or program that it is for.")
+@click.option(
+    "--tenant", multiple=True, metavar="ID", help="Tenant whose rows it may read; repeatable."
+)
+@click.option("--admin", is_flag=True, help="Let it read everything.")
 @click.option(
     "--ingest",
     "sources",
     multiple=True,
     metavar="SOURCE",
-    help="To which source it may send records; repeatable. It reads nothing.",
+    help="Source that it may send records to; repeatable. It reads nothing.",
 )
-@click.option("--unseen", is_flag=True, help="Take a tenant that no served row is of yet.")
+@click.option("--unseen", is_flag=True, help="Accept a tenant without served rows.")
 @click.option(
     "--expires",
     default="90d",
@@ -200,7 +201,7 @@ def create_token(
     unseen: bool,
     **flags: Any,
 ) -> None:
-    """Make a token and print it, this once; only its hash is kept."""
+    """Create a token and print it once; livemart keeps only its hash."""
     if [admin, bool(tenant), bool(sources)].count(True) != 1:
         raise click.UsageError("give --tenant ID (once or more), --admin, or --ingest SOURCE")
     with reported_errors(flags, extra="serve") as settings:
@@ -225,7 +226,7 @@ def create_token(
 @with_flags(PROJECT, PLACES, SERVING_STORE, OUTPUT)
 @json_or_text
 def list_tokens(output: str, **flags: Any) -> None:
-    """List all tokens: for whom, for what, until when; never the tokens themselves."""
+    """List all tokens with owner, rights and expiry, but not the tokens themselves."""
     with reported_errors(flags, extra="serve") as settings:
         from livemart.serve.auth.report import describe_tokens, open_tokens, render_tokens
 
@@ -238,7 +239,7 @@ def list_tokens(output: str, **flags: Any) -> None:
 @with_flags(PROJECT, PLACES, SERVING_STORE, OUTPUT)
 @click.argument("token_id")
 def revoke_token(token_id: str, **flags: Any) -> None:
-    """Revoke a token, at once and for good; open streams end."""
+    """Revoke a token immediately and permanently; its open streams end."""
     with reported_errors(flags, extra="serve") as settings:
         from livemart.serve.auth.report import open_tokens
 
@@ -250,9 +251,9 @@ def revoke_token(token_id: str, **flags: Any) -> None:
 @cli.command()
 @with_flags(PROJECT, PLACES, SPARK, SELECTION, OUTPUT)
 @json_or_text
-@click.option("--strict", is_flag=True, help="Exit with 1 if a model falls back to full.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if a model is recomputed in full.")
 def plan(output: str, strict: bool, **flags: Any) -> None:
-    """Show how each model can be refreshed, and why not better."""
+    """Show how each model is refreshed, and what prevents a cheaper way."""
     with reported_errors(flags) as settings:
         from livemart.inspect.plan_report import describe_plans, full_models, render_plans
         from livemart.plan.project_plans import require_policies
@@ -277,10 +278,10 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
     "--since",
     metavar="TIME",
     callback=read_moment,
-    help="Snapshots of then or later, such as 2026-03-01T12:00 or '2 hours'. [default: 7 days]",
+    help="Snapshots since then, such as 2026-03-01T12:00 or '2 hours'. [default: 7 days]",
 )
 def corrections(output: str, since: datetime | None, **flags: Any) -> None:
-    """List late corrections of windows that were final: which, how late, what they changed."""
+    """List late corrections of final windows: which, how late, and their effect."""
     with reported_errors(flags) as settings:
         from livemart.delta.warehouse import Warehouse
         from livemart.inspect.corrections import find_corrections, render_corrections
@@ -300,12 +301,12 @@ def corrections(output: str, since: datetime | None, **flags: Any) -> None:
 @cli.command()
 @with_flags(PROJECT, PLACES, SPARK, SELECTION, OUTPUT)
 @json_or_text
-@click.option("--strict", is_flag=True, help="List the groups of rows that tie.")
+@click.option("--strict", is_flag=True, help="List the groups of tied rows.")
 def verify(output: str, strict: bool, **flags: Any) -> None:
-    """Recompute every model from the landed tables and compare with what is published.
+    """Recompute every model from the landed tables and compare it with the published rows.
 
-    Where the order of rows may tie, each answer that the SQL allows is right. Exits with 1 if a
-    model differs, with 3 if none does and one could not be compared.
+    Where the order of rows may tie, each answer that the SQL allows is correct. Exits with 1 if a
+    model differs, with 3 if no model differs but one could not be compared.
     """
     with reported_errors(flags) as settings:
         from livemart.inspect.verify import exit_code, render_comparison, verify_snapshot
@@ -326,8 +327,8 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
 @cli.command()
 @with_flags(PLACES, SERVING_STORE, OUTPUT)
 @json_or_text
-@click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
-@click.option("--limit", type=click.IntRange(1), default=10, help="How many snapshots to list.")
+@click.option("--every", metavar="INTERVAL", help="Interval for judging staleness.")
+@click.option("--limit", type=click.IntRange(1), default=10, help="Number of snapshots to list.")
 @settings_folder
 def status(output: str, limit: int, **flags: Any) -> None:
     """Show freshness, lag, snapshots, landed and rejected records, failing tests, the store."""
@@ -348,10 +349,12 @@ def status(output: str, limit: int, **flags: Any) -> None:
 @cli.command()
 @with_flags(PLACES, OUTPUT)
 @json_or_text
-@click.option("--snapshot", type=int, metavar="N", help="An earlier one. [default: the newest]")
+@click.option(
+    "--snapshot", type=int, metavar="N", help="Number of an earlier snapshot. [default: the newest]"
+)
 @settings_folder
 def tables(output: str, snapshot: int | None, **flags: Any) -> None:
-    """Name folder and version of each published table, for readers other than livemart."""
+    """Print folder and version of each published table, for other readers."""
     with reported_errors(flags) as settings:
         from livemart.inspect.published_tables import (
             describe_published,
@@ -370,13 +373,12 @@ def tables(output: str, snapshot: int | None, **flags: Any) -> None:
 @cli.command()
 @with_flags(PLACES, OUTPUT)
 @json_or_text
-@click.option("--dry-run", is_flag=True, help="Only tell what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only report what would be removed.")
 @settings_folder
 def maintain(output: str, dry_run: bool, **flags: Any) -> None:
-    """Remove files of tables that no reader needs: older than the table's retention (7 days).
+    """Remove table files that no reader needs: older than the table's retention (7 days).
 
-    Every command that refreshes does so by itself, once a day. Exits with 1 if files could not be
-    removed.
+    Every command that refreshes does this once a day. Exits with 1 if files could not be removed.
     """
     with reported_errors(flags) as settings:
         from livemart.errors import StateError
@@ -401,7 +403,7 @@ def maintain(output: str, dry_run: bool, **flags: Any) -> None:
 @cli.command()
 @with_flags(PROJECT, PLACES, OUTPUT)
 def env(**flags: Any) -> None:
-    """Print what a terminal needs for plain dbt: eval "$(livemart env)"."""
+    """Print the environment for plain dbt in a terminal: eval "$(livemart env)"."""
     with reported_errors(flags) as settings:
         from livemart.spark.env import environment_lines
 
@@ -412,7 +414,7 @@ def env(**flags: Any) -> None:
 @with_flags(PROJECT, PLACES, SERVING_STORE, OUTPUT)
 @json_or_text
 def doctor(output: str, **flags: Any) -> None:
-    """Check Java, versions, jars, locks, disk and the serving store, and say what to do."""
+    """Check Java, versions, jars, locks, disk and the serving store, and give next steps."""
     with reported_errors(flags) as settings:
         from livemart.inspect.doctor import diagnose, render_findings
 
@@ -477,7 +479,7 @@ def _supervise(flags: dict[str, Any]) -> None:
         if "stop_timeout" not in settings.model_fields_set:
             patience = UP_STOP_TIMEOUT
             environment["LIVEMART_STOP_TIMEOUT"] = format_interval(patience)
-        # The second signal alone gives up, not a patience of the supervisor's.
+        # Only the second signal gives up, not the supervisor's patience.
         with interruptible(patience + timedelta(hours=1)) as interrupts:
             find_profiles(settings.project_dir, settings.profiles_dir)
             with bound(settings) as listener:
@@ -485,8 +487,8 @@ def _supervise(flags: dict[str, Any]) -> None:
                 place = {"host": settings.host, "port": str(address[1])}
                 command = [sys.executable, "-P", "-m", "livemart", "up"]
                 command += flag_words(click.get_current_context().command, {**flags, **place})
-                # The server makes its store in the warehouse: not beside a project with mistakes.
-                # dbt takes 200 MB, which a process that lives as long as this one shall not keep.
+                # The server creates its store in the warehouse: first check the project.
+                # dbt takes 200 MB, which this long process must not keep.
                 if code := run_once([*command, "--part=check"]):
                     sys.exit(code)
                 interrupts.install(patient=True)
@@ -540,7 +542,7 @@ def _run(
                 builds=builds,
                 meanwhile=partial(import_module, "livemart.run.pipeline"),
             ) as runtime,
-            # Here the run still holds the warehouse.
+            # Inside, the run still holds the warehouse.
             notes.until_end(interrupts.stop.is_set),
         ):
             from livemart.run.pipeline import Pipeline
@@ -587,7 +589,7 @@ def main() -> None:
     try:
         cli(prog_name="livemart")
     finally:
-        # The process ends: to look through all that it holds for garbage takes half a second.
+        # The process ends: a last garbage collection would take half a second.
         gc.freeze()
 
 

@@ -1,8 +1,8 @@
-"""Ends a command with what went wrong and the exit code that stands for it.
+"""Ends a command with its error and its exit code.
 
-Used by every command. Exit codes: 0 ok; 1 a check or a model failed, or the snapshot is held; 2 a
-wrong use, configuration or state; 3 not all could be verified; 130 and 143 after SIGINT and
-SIGTERM.
+Used by every command. Exit codes: 0 ok; 1 a check or a model failed, or the snapshot is held;
+2 wrong usage, configuration or state; 3 not all could be verified.
+130 and 143 follow SIGINT and SIGTERM.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def interruptible(
     *,
     is_supervised: bool = False,
 ) -> Iterator[Interrupts]:
-    """Hold the signals; exit with 130 or 143 if one came, whatever broke because of it.
+    """Hold the signals; exit with 130 or 143 if one came, whatever failed because of it.
 
     The arguments are those of `Interrupts`.
     """
@@ -59,7 +59,7 @@ def reported_errors(flags: dict[str, Any], extra: str | None = None) -> Iterator
     """Read the settings; print an error as code, message and next step, and exit with its code.
 
     Args:
-        extra: of the package, what the command cannot do without.
+        extra: an extra of the package that the command needs.
     """
     is_debugging, place = bool(flags.get("debug")), Path.cwd()
     try:
@@ -78,7 +78,7 @@ def reported_errors(flags: dict[str, Any], extra: str | None = None) -> Iterator
         if full := as_full_disk(error, place):
             _fail(str(full), full.exit_code, is_debugging)
         message = f"UNEXPECTED: {type(error).__name__}: {first_lines(error)}"
-        hint = "run again with --debug for the traceback; if it is ours, please report it"
+        hint = "run again with --debug for the traceback; if livemart is at fault, please report it"
         _fail(f"{message}\n  next: {hint}", 1, is_debugging)
 
 
@@ -90,7 +90,7 @@ def _fail(message: str, code: int, is_debugging: bool) -> NoReturn:
 
 
 def finish(done: RunOutcome) -> NoReturn:
-    """Exit with 1 if the newest snapshot is held or lacks models, naming the tests and these."""
+    """Exit with 1 if the newest snapshot is held or lacks models, naming tests and models."""
     snapshots = [outcome for outcome in done.outcomes if outcome.snapshot is not None]
     if not snapshots:
         finish_idle(done.outcomes[-1].checks if done.outcomes else {})
@@ -138,7 +138,7 @@ def _name_holding(checks: Mapping[str, TestResult]) -> bool:
 
 
 def as_full_disk(error: BaseException, warehouse: Path) -> StateError | None:
-    """Return what to say of an error that a full disk has caused, None for any other.
+    """Return the error to report if a full disk caused this one, else None.
 
     Args:
         warehouse: the place to name if the error names none.
@@ -153,8 +153,8 @@ def as_full_disk(error: BaseException, warehouse: Path) -> StateError | None:
     return StateError(
         "DISK_FULL",
         f"{place}: {_free(place)}: {reason}",
-        hint="free space there (Spark's temporary files lie in /tmp or SPARK_LOCAL_DIRS), then run "
-        "the command again; readers keep the last snapshot, nothing is half published",
+        hint="free space there (Spark's temporary files are in /tmp or SPARK_LOCAL_DIRS), then run "
+        "the command again; readers keep the last snapshot, nothing was published in part",
     )
 
 

@@ -1,6 +1,6 @@
 """Defines the flags that commands share, in groups.
 
-Used by the commands. A flag's default stands in the settings, not here: None means not given.
+Used by the commands. The settings hold a flag's default, not this module: None means not given.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ PROJECT = (
     click.option("--profiles-dir", metavar="DIR", help="Folder of profiles.yml."),
     click.option("--target", "-t", metavar="NAME", help="Target of the dbt profile."),
     click.option(
-        "--target-path", metavar="DIR", help="Where artifacts go. [default: the project's target]"
+        "--target-path", metavar="DIR", help="Folder for artifacts. [default: the project's target]"
     ),
     click.option("--vars", metavar="YAML", help="Variables for dbt, as a YAML mapping."),
 )
 PLACES = (
     click.option("--warehouse", metavar="DIR", help="Root of all tables. [default: ./warehouse]"),
     click.option(
-        "--landing", metavar="DIR", help="Where records arrive as files. [default: ./landing]"
+        "--landing", metavar="DIR", help="Folder for arriving files. [default: ./landing]"
     ),
 )
 SPARK = (
@@ -34,30 +34,36 @@ SPARK = (
     click.option("--memory", metavar="SIZE", help="Memory of Spark's driver. [default: 3g]"),
 )
 ADDRESS = (
-    click.option("--host", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]"),
+    click.option("--host", metavar="ADDRESS", help="Address to listen on. [default: 127.0.0.1]"),
     click.option("--port", metavar="PORT", help="[default: 8000]"),
     click.option(
         "--http-ingest",
         is_flag=True,
         default=None,
-        help="Take records by POST /v1/ingest/SOURCE, with a token of the source.",
+        help="Accept records by POST /v1/ingest/SOURCE, with a token of the source.",
     ),
 )
 SELECTION = (
-    click.option("--select", "-s", multiple=True, metavar="NAME", help="Models, as dbt selects."),
+    click.option(
+        "--select", "-s", multiple=True, metavar="NAME", help="Models to include, as in dbt."
+    ),
     click.option("--exclude", multiple=True, metavar="NAME", help="Models to leave out."),
-    click.option("--selector", metavar="NAME", help="A selection of selectors.yml."),
+    click.option("--selector", metavar="NAME", help="Name of a selector in selectors.yml."),
     click.option(
         "--state", metavar="DIR", help="Folder of an earlier manifest.json, for state:modified."
     ),
 )
 OUTPUT = (
-    click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log events."),
+    click.option("--log-format", type=click.Choice(["text", "json"]), help="Format of log events."),
     click.option("--debug", is_flag=True, default=None, help="Show tracebacks and details."),
 )
 AS_OF = (
-    click.option("--as-of", metavar="TIME", help="The snapshot's now, instead of the clock (UTC)."),
-    click.option("--clock", metavar="wall|event_time", help="What moves as_of. [default: wall]"),
+    click.option(
+        "--as-of", metavar="TIME", help="The 'now' of the snapshot, instead of the clock (UTC)."
+    ),
+    click.option(
+        "--clock", metavar="wall|event_time", help="Clock that moves as_of. [default: wall]"
+    ),
 )
 SERVING_STORE = (
     click.option(
@@ -67,7 +73,7 @@ SERVING_STORE = (
     ),
 )
 json_or_text = click.option(
-    "--output", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
+    "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
 )
 
 
@@ -75,8 +81,8 @@ def print_answer(output: str, values: object, text: str) -> None:
     """Print an answer in the form that `--output` asks for.
 
     Args:
-        values: what `json` prints; times in it become ISO 8601.
-        text: what `text` prints.
+        values: printed by `json`; times become ISO 8601.
+        text: printed by `text`.
     """
     is_json = output == "json"
     click.echo(json.dumps(values, indent=2, default=datetime.isoformat) if is_json else text)

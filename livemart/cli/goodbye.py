@@ -1,4 +1,4 @@
-"""Tells the user what a run still finishes after it was told to stop.
+"""Shows which work a run still finishes after a signal to stop.
 
 Used by the commands that write, so that no wait is without a word.
 """
@@ -23,14 +23,14 @@ _MOST_NAMES = 3
 
 
 class Goodbye:
-    """Tells what a run is at when it is stopped.
+    """Shows the work in progress when a run is stopped.
 
     Args:
-        patience: how long what is under way may go on.
+        patience: how long the work in progress may continue.
         say: prints a line.
-        every_s: seconds between two lines while it goes on.
+        every_s: seconds between two lines.
 
-    `waits`: set once the first signal waits for what is under way, and does not end the run.
+    `waits`: true once the first signal waits for the work in progress instead of ending the run.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class Goodbye:
         self._patience = patience
         self._say = say
         self._every_s = every_s
-        self._work = "what is under way"
+        self._work = "the work in progress"
         self._nodes: dict[str, None] = {}
         self._is_idle = False
         # The snapshot that is copied into the serving store: it is waited for as well.
         self._copied: int | None = None
-        # Set by a signal's handler, which may take no lock.
+        # Set by a signal handler, which must not take a lock.
         self._begun = SignalEvent()
         self._is_over = SignalEvent()
         # Not by the handler: starting a thread takes locks.
@@ -58,9 +58,9 @@ class Goodbye:
                 self._work, self._is_idle = f"the landing of micro-batch {batch_id}", False
                 self._nodes.clear()
             case events.RecordsLanded():
-                self._work = "what is under way"
+                self._work = "the work in progress"
             case events.StepBegan(text):
-                self._work = f"what is under way: {text}"
+                self._work = f"the work in progress: {text}"
             case events.SnapshotCopying(snapshot_id):
                 self._copied = snapshot_id
             case events.BatchBegan(batch_id):
@@ -81,18 +81,18 @@ class Goodbye:
             self._nodes.pop(unique_id, None)
 
     def begin(self) -> None:
-        """Say what is finished first; called by the first signal."""
+        """Print the work to finish first; called by the first signal."""
         if not self.waits or self._is_done():
             self._say("stopping")
             return
         self._say(
             f"stopping: finishing {self._what()}, for {format_interval(self._patience)} "
-            "at most; once more gives it up, and readers keep what they have"
+            "at most; repeat to give it up: readers keep the last snapshot"
         )
         self._begun.set()
 
     def end(self) -> None:
-        """Say no more."""
+        """Print no more lines."""
         self._is_over.set()
 
     def _go_on(self) -> None:

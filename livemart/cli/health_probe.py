@@ -1,7 +1,7 @@
-"""Asks a server for `/healthz` again and again, without ever waiting for the answer.
+"""Requests `/healthz` of a server repeatedly, without waiting for the answer.
 
-Used by the supervisor, which has other things to do: a server that hangs takes a connection and
-says nothing.
+Used by the supervisor, which must not block: a hanging server accepts connections and does not
+answer.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import socket
 
 _EVERY_S = 2.0
-# Another connection may find the server better than one that it has lost.
+# After that a new connection may work better.
 _PATIENCE_S = 5.0
 _REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 class HealthProbe:
-    """One request after the other to a server of this machine.
+    """Sends one request after the other to a server of this machine.
 
     Args:
         address: where the server listens, as `socket.getsockname` gives it.
@@ -30,11 +30,11 @@ class HealthProbe:
 
     @property
     def is_asking(self) -> bool:
-        """Whether a request is under way."""
+        """Whether a request is pending."""
         return self._socket is not None
 
     def is_answered(self, now: float) -> bool:
-        """Go on with the request; return True if the server has answered since the last call."""
+        """Continue the request; return True if the server has answered since the last call."""
         if self._socket is None:
             if now >= self._next_at:
                 self._begin(now)
@@ -54,7 +54,7 @@ class HealthProbe:
         return answer.startswith(b"HTTP/1.1 200 ")
 
     def close(self) -> None:
-        """Drop the request under way."""
+        """Drop the pending request."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

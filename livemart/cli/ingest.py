@@ -1,6 +1,6 @@
-"""Defines `ingest`: it hands over what comes by a pipe, or files, to a source.
+"""Defines `ingest`, which hands records of a pipe or of files over to a source.
 
-Used by `livemart` and `runner.py`. Nothing is landed here: the next refresh, or the stream, does.
+Used by `livemart` and `runner.py`. It lands nothing: the next refresh, or the stream, does.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
     "--format",
     "format_name",
     metavar="FORMAT",
-    help="What the records are written in; the source must say the same.",
+    help="Format of the records; must equal the source's.",
 )
-@click.option("--follow", is_flag=True, help="At the end of a file (`< FILE`) wait for it to grow.")
+@click.option(
+    "--follow", is_flag=True, help="At the end of a file (`< FILE`), wait for more records."
+)
 @click.option(
     "--every",
     "interval",
     default="5s",
     show_default=True,
     metavar="INTERVAL",
-    help="How long a whole record waits at most.",
+    help="Longest time that a complete record waits.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 1 if a record will be a dead letter.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if a record would become a dead letter.")
 def ingest(
     source: str,
     files: tuple[str, ...],
@@ -51,11 +53,11 @@ def ingest(
     strict: bool,
     **flags: Any,
 ) -> None:
-    """Hand records over to a source: those of standard input, or those of files.
+    """Hand records over to a source, from standard input or from files.
 
-    SOURCE is a source table, as orders or ordering.orders. Records are put below the landing folder
-    in whole lines, durably, and landed exactly once by the next refresh or the running stream. On
-    SIGTERM the lines that are whole are handed over first.
+    SOURCE is a source table, such as orders or ordering.orders. Complete lines are stored durably
+    in the landing folder, and the next refresh or the running stream lands them exactly once. On
+    SIGTERM the command first hands over the complete lines.
     """
     try:
         every = parse_interval(interval).total_seconds()
@@ -91,7 +93,7 @@ def ingest(
                         judges=strict,
                     )
             finally:
-                # Also of what ends early all that is told is durable.
+                # Also after an early end, all reported records are durable.
                 click.echo(_rendered(table.relation, counts, output))
         if strict and counts.refused:
             sys.exit(1)

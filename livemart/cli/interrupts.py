@@ -1,7 +1,7 @@
-"""Holds SIGINT and SIGTERM: the first lets the micro-batch under way finish, the second ends it.
+"""Handles SIGINT and SIGTERM: the first lets the running micro-batch finish, the second ends it.
 
-Used by every command that runs for long. Giving up is safe at any instant: what was not recorded in
-the snapshot log is run again.
+Used by every long command. Giving up is safe at any time: a micro-batch that is not in the snapshot
+log is run again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import timedelta
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# For what has to be left in order once a micro-batch is given up.
+# For cleaning up after a micro-batch was given up.
 _LAST_WORD_S = 10
 _LOOK_SECONDS = 0.1
 
@@ -28,9 +28,9 @@ class Interrupted(BaseException):
 class SignalEvent(threading.Event):
     """An event that a signal handler may set, and that the main thread may wait for.
 
-    Setting it takes no lock, which the interrupted thread might hold. Waiting looks again and
-    again, as a handler is run only when the main thread wakes up: a signal that comes just before
-    it falls asleep, or that another thread takes, wakes nobody.
+    Setting it takes no lock, because the interrupted thread might hold it. Waiting polls: a handler
+    runs only when the main thread wakes up. A signal that arrives just before the thread falls
+    asleep, or in another thread, does not wake it.
     """
 
     def __init__(self) -> None:
@@ -57,12 +57,12 @@ class SignalEvent(threading.Event):
 
 
 class Interrupts:
-    """Holds the two signals while a run goes on; use as a context manager in the main thread.
+    """Handles the two signals during a run; use as a context manager in the main thread.
 
     Args:
-        patience: how long a micro-batch may go on after the first signal.
-        notify: is told once that the run is being stopped.
-        is_supervised: SIGINT is the supervisor's alone, which sends SIGTERM in its place.
+        patience: how long a micro-batch may continue after the first signal.
+        notify: called once when the run is being stopped.
+        is_supervised: ignore SIGINT; the supervisor sends SIGTERM instead.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class Interrupts:
             signal.signal(number, handler)
 
     def install(self, *, patient: bool = False) -> None:
-        """Take the signals (again: PySpark takes SIGINT for itself when its session starts).
+        """Take the signals (again: PySpark installs its SIGINT handler when its session starts).
 
-        `patient`: from now on the first signal waits for the micro-batch under way.
+        `patient`: from now on the first signal waits for the running micro-batch.
         """
         self._is_patient = patient
         for number in _SIGNALS:
@@ -120,7 +120,7 @@ class Interrupts:
             raise Interrupted
 
     def _give_up(self) -> None:
-        """Leave at once; the kernel frees the lock, Spark's JVM ends with its parent."""
+        """Exit at once; the kernel frees the lock, and Spark's JVM ends with its parent."""
         if self.abandon.is_set() or self._signal is None:
             self._leave()
         self.abandon.set()
@@ -129,7 +129,7 @@ class Interrupts:
         os._exit(128 + (self._signal or signal.SIGTERM))
 
     def _watch(self) -> None:
-        """End what does not end by itself after a signal: a micro-batch, or the process."""
+        """After a signal, end the micro-batch, then the process, if they do not end themselves."""
         while self._signal is None:
             if self._is_over:
                 return
@@ -139,6 +139,6 @@ class Interrupts:
         self.abandon.set()
         time.sleep(_LAST_WORD_S)
         if is_silent:
-            # Nobody asked twice: it says where it hangs.
+            # No second signal came: show where it hangs.
             faulthandler.dump_traceback()
         self._leave()

@@ -59,15 +59,27 @@ def read_moment(_: click.Context, __: click.Parameter, text: str | None) -> date
 
 
 _FILTERS = (
-    click.option("--source", metavar="TABLE", help="Letters of this source: bronze.orders."),
+    click.option(
+        "--source", metavar="TABLE", help="Only letters of this source, such as bronze.orders."
+    ),
     click.option(
         "--reason",
         metavar="CODE",
         callback=_read_reason,
-        help="Letters for this reason: TYPE_MISMATCH.",
+        help="Only letters with this reason, such as TYPE_MISMATCH.",
     ),
-    click.option("--since", metavar="TIME", callback=read_moment, help="Written at or after it."),
-    click.option("--until", metavar="TIME", callback=read_moment, help="Written before it."),
+    click.option(
+        "--since",
+        metavar="TIME",
+        callback=read_moment,
+        help="Only letters written at or after this time.",
+    ),
+    click.option(
+        "--until",
+        metavar="TIME",
+        callback=read_moment,
+        help="Only letters written before this time.",
+    ),
 )
 
 
@@ -75,7 +87,7 @@ _FILTERS = (
 @with_flags(PROJECT, PLACES, _FILTERS, OUTPUT)
 @json_or_text
 @click.option(
-    "--all", "with_redriven", is_flag=True, help="Also those that were re-driven or dismissed."
+    "--all", "with_redriven", is_flag=True, help="Include letters that were re-driven or dismissed."
 )
 def list_letters(output: str, with_redriven: bool, **flags: Any) -> None:
     """Count dead letters by source and reason, with the first and last time."""
@@ -86,18 +98,18 @@ def list_letters(output: str, with_redriven: bool, **flags: Any) -> None:
 @with_flags(PROJECT, PLACES, _FILTERS, OUTPUT)
 @json_or_text
 @click.option(
-    "--all", "with_redriven", is_flag=True, help="Also those that were re-driven or dismissed."
+    "--all", "with_redriven", is_flag=True, help="Include letters that were re-driven or dismissed."
 )
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
 def show_letters(output: str, limit: int, with_redriven: bool, **flags: Any) -> None:
-    """Count dead letters by source and reason, and show the newest: what is wrong, and where."""
+    """Count dead letters by source and reason, and show the newest with mistake and place."""
     _report(output, limit, with_redriven, flags)
 
 
 @dead_letters.command("export")
 @with_flags(PROJECT, PLACES, _FILTERS, OUTPUT)
 def export_letters(**flags: Any) -> None:
-    """Write dead letters as JSON lines to standard output, to be mended and re-driven.
+    """Write dead letters as JSON lines to standard output, to correct and re-drive them.
 
     Change the text of `record` in a line, and nothing else; lines may be left out.
     """
@@ -117,7 +129,7 @@ def export_letters(**flags: Any) -> None:
 @dead_letters.command("redrive")
 @click.argument("file", required=False, type=click.File("r", encoding="utf-8"))
 @with_flags(PROJECT, PLACES, _FILTERS, OUTPUT)
-@click.option("--dry-run", is_flag=True, help="Only say how many records would be handed over.")
+@click.option("--dry-run", is_flag=True, help="Only count the records that would be handed over.")
 def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
     """Hand the records of dead letters over again, each once, and mark the letters.
 
@@ -126,7 +138,7 @@ def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
     """
     asked = _asked(flags)
     if file is not None and any(value is not None for value in asked.values()):
-        raise click.UsageError("FILE names the letters: leave --source, --reason and times out")
+        raise click.UsageError("FILE selects the letters: leave out --source, --reason and times")
     with reported_errors(flags) as settings:
         from livemart.delta.warehouse import Warehouse
         from livemart.inspect.letter_export import chosen_rows, named_letters, read_exported
@@ -154,7 +166,7 @@ def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
 
 @dead_letters.command("dismiss")
 @with_flags(PROJECT, PLACES, _FILTERS, OUTPUT)
-@click.option("--dry-run", is_flag=True, help="Only say how many letters would be dismissed.")
+@click.option("--dry-run", is_flag=True, help="Only count the letters that would be dismissed.")
 def dismiss_letters(dry_run: bool, **flags: Any) -> None:
     """Mark dead letters as done, without handing their records over.
 
@@ -162,7 +174,7 @@ def dismiss_letters(dry_run: bool, **flags: Any) -> None:
     """
     asked = _asked(flags)
     if all(value is None for value in asked.values()):
-        raise click.UsageError("say which letters: --source, --reason, --since or --until")
+        raise click.UsageError("select letters with --source, --reason, --since or --until")
     with reported_errors(flags) as settings:
         from livemart.delta.warehouse import Warehouse
         from livemart.inspect.letter_export import chosen_rows
@@ -189,7 +201,7 @@ def _report(output: str, limit: int, with_redriven: bool, flags: dict[str, Any])
 
 
 def _asked(flags: dict[str, Any]) -> dict[str, Any]:
-    """Take what chooses letters out of the flags."""
+    """Remove the flags that select letters and return them."""
     return {name: flags.pop(name) for name in ("source", "reason", "since", "until")}
 
 

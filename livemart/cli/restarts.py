@@ -1,6 +1,6 @@
-"""Decides when a supervised process is started, started again, killed, or given up.
+"""Decides when a supervised process is started, restarted, killed, or given up.
 
-Used by the supervisor. Pure rules: all times are seconds of one clock that only rises.
+Used by the supervisor. Pure rules: all times are seconds of one monotonic clock.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-# A process that lived so long has not ended because it was started.
+# A process that lived so long did not end because of its start.
 LONG_LIFE_S = 60.0
 LONGEST_PAUSE_S = 60.0
-# A server without an answer for so long hangs: its hardest work keeps it for less than a second.
+# A server without an answer for so long hangs: its longest work takes less than a second.
 SILENCE_S = 15.0
-# Before its first answer it may take longer: it imports, and asks its store.
+# Its first answer may take longer: it imports modules and opens its store.
 START_S = 60.0
-# Above it are the codes of processes that were ended from outside.
+# Greater codes belong to processes that were ended from outside.
 _LAST_OWN_CODE = 128
 
 
@@ -30,11 +30,11 @@ class NextStep(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The course of a supervised process and of those before it.
+    """The state of a supervised process and of its predecessors.
 
-    `exit_code` is None while it runs, and negative if a signal has ended it. `heard_at` is None
-    unless it is asked for answers, and is in the future while it starts. `was_ready`: it, or
-    one before it, was ready. `short_lives` counts those in a row that ended within `LONG_LIFE_S`.
+    `exit_code` is None while it runs, and negative if a signal ended it. `heard_at` is None if the
+    process is not probed, and in the future while it starts. `was_ready`: it, or a predecessor, was
+    ready. `short_lives` counts the last processes in a row that ended within `LONG_LIFE_S`.
     """
 
     began_at: float | None = None
@@ -45,32 +45,32 @@ class Life:
     short_lives: int = 0
 
     def begun(self, now: float, *, is_asked: bool = False) -> Life:
-        """Return the life of the next process, which starts now; `is_asked` for answers."""
+        """Return the life of the next process, which starts now; `is_asked`: it is probed."""
         heard_at = now + START_S - SILENCE_S if is_asked else None
         return replace(self, began_at=now, ended_at=None, exit_code=None, heard_at=heard_at)
 
     def ready(self, now: float) -> Life:
-        """Return the life of a process that has begun its work."""
+        """Return the life of a process that became ready."""
         heard_at = None if self.heard_at is None else now
         return replace(self, was_ready=True, heard_at=heard_at)
 
     def ended(self, now: float, exit_code: int) -> Life:
-        """Return the life of a process that was found to have ended."""
+        """Return the life of a process that has ended."""
         is_short = self.began_at is None or now - self.began_at < LONG_LIFE_S
         short_lives = self.short_lives + 1 if is_short else 0
         return replace(self, ended_at=now, exit_code=exit_code, short_lives=short_lives)
 
     @property
     def pause_s(self) -> float:
-        """Seconds from its end to the start of the next: 1 at first, then twice as many each."""
+        """Seconds from its end to the next start: 1 at first, then doubled each time."""
         return min(2.0 ** min(max(self.short_lives - 1, 0), 10), LONGEST_PAUSE_S)
 
 
 def next_step(life: Life, now: float) -> NextStep:
-    """Return what to do with a process.
+    """Return the next step with a process.
 
-    One that ends by itself before any of them was ready is given up: it would end again, and has
-    said why. After that every end is followed by a new start.
+    A process that exits before any of them was ready is given up: it would end again, and has
+    printed the reason. Later every end is followed by a restart.
     """
     if life.began_at is None:
         return NextStep.START

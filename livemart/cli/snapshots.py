@@ -34,7 +34,7 @@ def _read_interval(_: click.Context, __: click.Parameter, text: str) -> timedelt
 @click.command()
 @with_flags(PLACES, OUTPUT)
 @json_or_text
-@click.option("--limit", type=click.IntRange(1), default=10, help="How many snapshots to list.")
+@click.option("--limit", type=click.IntRange(1), default=10, help="Number of snapshots to list.")
 @settings_folder
 def history(output: str, limit: int, **flags: Any) -> None:
     """List the newest snapshots: time, rows changed and seconds, for each model."""
@@ -84,15 +84,15 @@ def diff(first: int, second: int, model: str | None, output: str, **flags: Any) 
     show_default=True,
     metavar="INTERVAL",
     callback=_read_interval,
-    help="For how long, from now on.",
+    help="How long to keep it, from now on.",
 )
-@click.option("--release", is_flag=True, help="Keep it no longer.")
+@click.option("--release", is_flag=True, help="Stop keeping it.")
 @with_flags(PLACES, OUTPUT)
 @settings_folder
 def keep(snapshot: int, interval: timedelta, release: bool, **flags: Any) -> None:
-    """Keep a snapshot readable for a while: upkeep leaves the files of its tables.
+    """Keep a snapshot readable for a while: upkeep does not remove its files.
 
-    Said again, the new time counts. `tables --snapshot` names folders and versions.
+    A repeated call sets a new end. `tables --snapshot` prints folders and versions.
     """
     with reported_errors(flags) as settings:
         from livemart.inspect.published_tables import require_files, snapshot_numbered

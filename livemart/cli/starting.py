@@ -1,4 +1,4 @@
-"""Defines the commands that an own project begins with: `init`, `completion`.
+"""Defines the commands to start a project: `init`, `completion`.
 
 Used by `livemart`; neither needs a project, a warehouse or Spark.
 """
@@ -24,16 +24,16 @@ from livemart.cli.flags import OUTPUT, PROJECT, with_flags
 @click.option(
     "--from-dbt",
     is_flag=True,
-    help="Look at the dbt project in FOLDER [default: .] and say what it needs.",
+    help="Check the dbt project in FOLDER [default: .] and list what it needs.",
 )
 @with_flags(PROJECT[1:], OUTPUT)
 def init(folder: Path | None, name: str | None, from_dbt: bool, **flags: Any) -> None:
-    """Write a small project over sample data into FOLDER, or adapt the dbt project that is there.
+    """Write a small project over sample data into FOLDER, or check an existing dbt project.
 
     The project builds, streams and serves as it is. Nothing is ever overwritten.
     """
     if from_dbt and name is not None:
-        raise click.UsageError("--name is for a new project: leave it or --from-dbt out")
+        raise click.UsageError("--name is for a new project: leave out --name or --from-dbt")
     if folder is None and not from_dbt:
         raise click.UsageError("name a folder for the new project: livemart init my_project")
     place = Path.cwd() if folder is None else Path.cwd() / folder.expanduser()
@@ -60,7 +60,7 @@ def init(folder: Path | None, name: str | None, from_dbt: bool, **flags: Any) ->
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what completes `livemart` in a shell: eval "$(livemart completion bash)"."""
+    """Print the shell completion of `livemart`: eval "$(livemart completion bash)"."""
     kind = get_completion_class(shell)
     assert kind is not None
     group = click.get_current_context().find_root().command
@@ -68,7 +68,7 @@ def completion(shell: str) -> None:
 
 
 def _program() -> str:
-    """Return how this program was called, to be called so again from another folder."""
+    """Return the command of this program, for a call from another folder."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
         return shlex.join([sys.executable, "-m", "livemart"])

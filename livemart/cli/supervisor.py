@@ -1,7 +1,7 @@
-"""Keeps the processes of `up` running: starts them, starts them again, and ends them together.
+"""Keeps the processes of `up` running: starts, restarts and ends them.
 
-Neither Spark nor the server runs in the supervisor, and neither process knows of the other: what
-one does to itself, memory and hangs included, leaves the other alone.
+Neither Spark nor the server runs in the supervisor, and the processes do not know each other. So a
+crash, a hang or the memory of one does not affect the other.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from livemart.cli.restarts import Life, NextStep, next_step
 from livemart.cli.tether import READY
 
 _TICK_S = 0.1
-# A busy machine may keep the supervisor itself waiting: it can hear no answer meanwhile.
+# A busy machine may delay the supervisor itself, which then misses answers.
 _LONG_TICK_S = 1.0
-# From the end of its patience to SIGKILL: a micro-batch is given up, and what is kept is kept.
+# From the end of its patience to SIGKILL; the micro-batch is given up before.
 _LAST_WORD_S = 3.0
 # The exit code that is noted when no process could be started.
 _NOT_STARTED = -1
 
 
 class SupervisedProcess:
-    """A process that is started again whenever it ends.
+    """A process that is restarted whenever it ends.
 
     Args:
-        name: of the process in the log.
-        command: that starts it; its standard input is a socket, see `tether`.
-        environment: variables beside those of this process.
-        probe: of the server that it runs, if it does.
+        name: the name of the process in the log.
+        command: starts the process; its standard input is a socket, see `tether`.
+        environment: variables in addition to those of this process.
+        probe: checks the server that the process runs, if it runs one.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SupervisedProcess:
 
     @property
     def is_settled(self) -> bool:
-        """Whether those that start after it need not wait for it."""
+        """Whether later processes may start."""
         return self.life.was_ready or self.life.ended_at is not None
 
     def start(self, now: float) -> None:
@@ -90,9 +90,9 @@ class SupervisedProcess:
             self._log.warning("process_not_started", error=str(error))
 
     def look(self, now: float, slept_s: float = 0.0) -> None:
-        """Take in whether it has ended, is ready, has answered.
+        """Note whether the process has ended, is ready, or has answered.
 
-        `slept_s`: how long the supervisor could not look; that is no silence of the process.
+        `slept_s`: how long the supervisor could not look; this is not a silence of the process.
         """
         if self._process is None or self.life.exit_code is not None:
             return
@@ -112,7 +112,7 @@ class SupervisedProcess:
             self.life = replace(self.life, heard_at=heard_at)
 
     def kill_hung(self) -> None:
-        """Kill a process that answers no more."""
+        """Kill a process that does not answer."""
         self._log.warning("process_hangs", unanswered="/healthz")
         self.send(signal.SIGKILL)
 
@@ -122,7 +122,7 @@ class SupervisedProcess:
             self._process.send_signal(number)
 
     def wait(self) -> None:
-        """Wait until the process has ended, and let go of it."""
+        """Wait until the process has ended, and release it."""
         if self._process is not None:
             self._process.wait()
         self._close()
@@ -140,14 +140,14 @@ def supervise(
 ) -> int | None:
     """Keep processes running until `stop` is set, then end them all.
 
-    Each is started once the one before it is ready, or has ended.
+    A process is started once the previous one is ready, or has ended.
 
     Args:
         processes: in the order of their start.
         stop: ends them as by SIGTERM.
-        abandon: says so once more: what is under way is given up.
-        patience: how long they may go on after `stop`; who is not done `_LAST_WORD_S` later is
-            killed.
+        abandon: sends SIGTERM again, which gives up the work in progress.
+        patience: how long they may continue after `stop`. A process that runs `_LAST_WORD_S`
+            longer is killed.
 
     Returns:
         The exit code of a process that ended by itself before it was ready; None after `stop`.
@@ -176,7 +176,7 @@ def supervise(
 
 
 def run_once(command: Sequence[str]) -> int:
-    """Run a command that answers by its exit code, and return that."""
+    """Run a command and return its exit code, as a shell reports it."""
     code = subprocess.run(command, preexec_fn=_ignore_interrupt).returncode
     return code if code >= 0 else 128 - code
 

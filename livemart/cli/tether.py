@@ -1,7 +1,7 @@
 """Ties a process to the supervisor that started it, by the socket that is its standard input.
 
-Used by the two processes of `up`. The socket carries one byte, once the process is ready; its end
-says that the supervisor is gone, however it ended.
+Used by the two processes of `up`. The process sends one byte when it is ready. When the
+socket closes, the supervisor has ended, in whatever way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from threading import Thread
 
 READY = b"r"
-# For a process whose supervisor is gone to end by itself.
+# Time for a process to end itself after its supervisor has ended.
 _LAST_WORD_S = 10.0
 
 
@@ -26,12 +26,12 @@ class Tether:
         Thread(target=self._watch, name="tether", daemon=True).start()
 
     def report_ready(self) -> None:
-        """Say to the supervisor that the process has begun its work."""
+        """Tell the supervisor that the process is ready."""
         with suppress(OSError):
             os.write(self._descriptor, READY)
 
     def _watch(self) -> None:
-        """End the process as by SIGTERM once the supervisor is gone."""
+        """End the process as by SIGTERM once the supervisor has ended."""
         with suppress(OSError):
             while os.read(self._descriptor, 64):
                 pass

@@ -86,7 +86,7 @@ def _logged_change(table: Storage, relation: str, version: int, schema: pa.Schem
     """Read the net change of one commit from its change files, or from the files it swapped."""
     entry = read_entry(table, version)
     if entry is None:
-        raise changes_unavailable(relation, version, "its log entry is gone")
+        raise changes_unavailable(relation, version, "its log entry was removed")
     wide = schema.append(pa.field("_change_type", pa.string()))
     pieces: list[pa.Table] = []
     signs: list[pa.Array] = []

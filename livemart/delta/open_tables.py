@@ -109,7 +109,7 @@ class OpenTables:
             raise RefreshError(
                 "TABLE_MISSING",
                 f"{relation}: no Delta table at {storage.location.url}",
-                hint="run build to make the table again",
+                hint="run build to create the table again",
             ) from error
         except DeltaError as error:
             raise version_gone(relation, version) from error

@@ -408,8 +408,8 @@ def _places_of_rows(tables: Sequence[pa.Table], filter: pds.Expression | RowFilt
 def _shredded(relation: str, error: ShreddedError) -> RefreshError:
     return RefreshError(
         "CDF_UNAVAILABLE",
-        f"{relation}: {error}, which Spark alone reads",
-        hint="nothing: its readers are recomputed by Spark; without the property they need not be",
+        f"{relation}: {error}, which only Spark can read",
+        hint="nothing to do: Spark recomputes its readers; remove the property to avoid this",
     )
 
 

@@ -239,7 +239,7 @@ class Warehouse:
 
         Raises:
             RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, TABLE_NOT_WRITABLE, STORED_ROWS_DIFFER if
-                the rows to remove are not there, or TABLE_CHANGED (retriable) if somebody else
+                the rows to remove do not exist, or TABLE_CHANGED (retriable) if somebody else
                 committed meanwhile.
         """
         with self._tables.held(relation) as (table, index):
@@ -466,6 +466,6 @@ def _changed_rows(diff: pa.Table, index: TableVersion, relation: str) -> pa.Tabl
 def _table_changed(relation: str, version: int) -> TableChangedError:
     return TableChangedError(
         "TABLE_CHANGED",
-        f"{relation}: another writer committed version {version + 1} in the middle of the batch",
-        hint="nothing: the batch is replayed",
+        f"{relation}: another writer committed version {version + 1} during the batch",
+        hint="nothing to do: the batch is replayed",
     )

@@ -138,7 +138,7 @@ def check_disk(
     if free < _DISK_PROBLEM:
         return Finding("disk", "problem", message, "make room, then run the command again")
     if free < _DISK_WARNING:
-        hint = "make room soon: a first build writes every table anew"
+        hint = "free space soon: a first build writes every table"
         return Finding("disk", "warning", message, hint)
     return Finding("disk", "ok", message)
 

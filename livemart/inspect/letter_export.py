@@ -83,7 +83,7 @@ def read_exported(lines: Iterable[str]) -> dict[tuple[Any, ...], tuple[bytes, by
         raise ConfigError(
             "LETTER_EXPORT_INVALID",
             "; ".join(mistakes[:20]),
-            hint="change the text of `record` alone; `dead-letters export` writes the lines anew",
+            hint="change only the text of `record`; `dead-letters export` writes the lines again",
         )
     return contents
 
@@ -106,7 +106,7 @@ def named_letters(
         raise ConfigError(
             "LETTER_EXPORT_INVALID",
             f"no such letter: {'; '.join(sorted(named)[:20])}",
-            hint="the file is of another warehouse, or its lines were changed beside `record`",
+            hint="the file belongs to another warehouse, or more than `record` was changed",
         )
     for relation, table in whole_letters(warehouse, LetterChoice()):
         rows = [row for row in table.to_pylist() if letter_key(row) in contents]

@@ -81,7 +81,8 @@ def render_letters(report: Mapping[str, Any]) -> str:
         shown = len(report["letters"])
         blocks.append(f"the newest {shown:,} of {report['total']:,}; --limit shows more")
     blocks.append(
-        "  next: mend the rule, then `livemart dead-letters redrive`; or mend the records of "
+        "  next: correct the rule, then run `livemart dead-letters redrive`; or correct the "
+        "records of "
         "`livemart dead-letters export`, and re-drive that file"
     )
     return "\n\n".join(blocks)

@@ -103,7 +103,8 @@ def render_plans(report: Mapping[str, Any]) -> str:
         lines += [f"{'':<{width}}  asks the warehouse: {_cut(text)}" for text in model["asks"]]
         if model["lacks"]:
             lines.append(
-                f"{'':<{width}}  planned without what is not there yet: {'; '.join(model['lacks'])}"
+                f"{'':<{width}}  planned without tables that do not exist yet: "
+                f"{'; '.join(model['lacks'])}"
             )
             lines.append(
                 f"{'':<{width}}    next: `plan` again after the first snapshot: the SQL, strategy "

@@ -43,7 +43,7 @@ def describe_run(run: LastRun | None, now: datetime) -> list[str]:
         when = f"{failure.at:%Y-%m-%d %H:%M:%S}"
         lines.append(f"{word}: {failure.code}{models} at {when}: {failure.message}")
         if run.ending is not None:
-            lines.append(f"  next: mend it, then run `{run.command}` again")
+            lines.append(f"  next: correct it, then run `{run.command}` again")
     return lines
 
 

@@ -162,8 +162,8 @@ def _relation(relations: Mapping[str, Sequence[str]], name: str, state: ModelSta
     if not of_table:
         raise RefreshError(
             "TABLE_MISSING",
-            f"{name}: the table that held its rows is gone: it was made anew, or dropped",
-            hint="compare snapshots of after that",
+            f"{name}: the table that held its rows was recreated or dropped",
+            hint="compare later snapshots",
         )
     return min(of_table, key=lambda it: it.rpartition(".")[2] != name.rpartition(".")[2])
 

@@ -205,7 +205,9 @@ def render_status(status: WarehouseStatus) -> str:
         return "\n".join(["no snapshot yet", *state_lines, *next_step])
     lines = [_age_line(status), *state_lines]
     if (edit := status.refused_edit) is not None:
-        lines.append(f"edit of {edit.at} refused, the project as it was runs on: {edit.message}")
+        lines.append(
+            f"edit of {edit.at} refused, the previous project keeps running: {edit.message}"
+        )
     lines += _held_lines(status)
     lines += [f"warned by {name}" for name in status.warned_by]
     for aside in status.set_aside:
@@ -216,9 +218,11 @@ def render_status(status: WarehouseStatus) -> str:
         lines.append(f"STRATEGY_FAILED {name}: recomputed in full, {count} of these snapshots")
     if status.strategy_failures:
         lines.append("  next: please report it, with the traceback of strategy_failed in the log")
-    lines += [f"orphan {orphan.relation}: {orphan.model} is no more" for orphan in status.orphans]
+    lines += [f"orphan {orphan.relation}: {orphan.model} was removed" for orphan in status.orphans]
     if status.orphans:
-        lines.append("  next: no model fills these tables any more; drop them if nobody reads them")
+        lines.append(
+            "  next: no model fills these tables any more; drop them if they are not needed"
+        )
     for snapshot_id, until in status.kept_snapshots.items():
         lines.append(f"snapshot {snapshot_id} is kept until {until:%Y-%m-%d %H:%M:%S}")
     for relation, drift in status.drift.items():

@@ -20,7 +20,7 @@ from livemart.store.served import Published
 Standing = Literal["current", "behind", "empty", "foreign", "unreachable", "other_version"]
 
 _PUBLISH = (
-    "a running build, refresh or stream publishes it; if one does run, its log says "
+    "a running build, refresh or stream publishes it; if one is running, its log has "
     "`store_unreachable` or `publication_failed`"
 )
 _CHANGE = "change the models that are not served, or take them out of their exposures"
@@ -92,7 +92,10 @@ def _standing(
         return _behind(place, "behind", snapshot_id, newest, now)
     log_state = "an empty log" if newest is None else f"a log at {newest.snapshot_id}"
     message = f"at snapshot {snapshot_id} beside {log_state}: it was filled from another warehouse"
-    hint = "the next build, refresh or stream fills it anew; if it is another's, name your own"
+    hint = (
+        "the next build, refresh or stream fills it again; "
+        "if it belongs to another project, name a different store"
+    )
     return StoreStanding(place, "foreign", snapshot_id, None, message, hint)
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_MADE_BY_BUILDS = "of a materialization of its own, made by builds alone"
+_MADE_BY_BUILDS = "of a custom materialization, which only builds run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def verify_snapshot(settings: Settings, report: ReportEvent) -> Iterator[Compari
         project, chosen = load_as_of(spark, settings, snapshot)
         listed = {key for key, model in project.models.items() if _is_listed(model)}
         if chosen is not None and chosen.isdisjoint(listed):
-            raise selection_empty(settings.selection, "it names nothing that has rows of its own")
+            raise selection_empty(settings.selection, "it names no table with rows")
         report(StepBegan("recomputing the models"))
         yield from verify_models(spark, Warehouse(settings.warehouse), project, snapshot, chosen)
     finally:
@@ -497,7 +497,7 @@ def _judged(groups: TiedGroups) -> tuple[Verdict, str, tuple[str, ...]]:
         if not groups.plan.ties:
             return "wrong", "", ()
         reason = str(error) if isinstance(error, TooManyRows) else _reason(error)
-        return "wrong", f"which of its rows tie cannot be told: {reason}", ()
+        return "wrong", f"its tied rows cannot be determined: {reason}", ()
     tied, unknown = judgement.tied, judgement.unknown
     if judgement.wrong:
         return "wrong", f"besides, {_counted(len(tied))}, as is right" if tied else "", ()

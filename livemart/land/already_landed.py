@@ -93,6 +93,6 @@ def _read(path: Path) -> tuple[str | None, Mapping[str, frozenset[str]]]:
         raise StateError(
             "CHECKPOINT_TORN",
             f"{path}: {error}",
-            hint="put the checkpoint that belongs to this warehouse back, or start a new epoch "
+            hint="restore the checkpoint of this warehouse, or start a new epoch "
             "with `build --new-epoch`",
         ) from error

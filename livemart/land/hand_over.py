@@ -41,7 +41,7 @@ def hand_over_copy(folder: Path, name: str, file: Path) -> Path:
 
 def _hand_over(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
     if not name or Path(name).name != name or name.startswith((".", "_")):
-        raise ValueError(f"{name!r}: write the name of a file that begins with neither . nor _")
+        raise ValueError(f"{name!r}: write a file name that begins with neither . nor _")
     folder.mkdir(parents=True, exist_ok=True)
     path, draft = folder / name, folder / f".{name}.{os.getpid()}"
     if path.exists():

@@ -96,7 +96,7 @@ def source_called(project: Project, name: str, format_name: str | None = None) -
         raise _not_ingested(
             source,
             f"path {error}",
-            "a name is used once, so records of a pipe need names of their own",
+            "a name is used once, so records of a pipe need different names",
         ) from error
     return source
 
@@ -228,8 +228,8 @@ def _writing() -> Iterator[None]:
         raise SourceError(
             "LANDING_UNWRITABLE",
             f"{error.filename}: {error.strerror}",
-            hint="let the user that runs livemart write below the landing folder; what was told to "
-            "be handed over is",
+            hint="give livemart's user the right to write to the landing folder; records that were "
+            "reported as handed over are stored",
         ) from error
 
 

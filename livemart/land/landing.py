@@ -457,7 +457,7 @@ class Landing:
                         f"{self._sources[name].file}: {name}: batch {manifest.batch_id} was begun "
                         f"with kind {delivery.kind}, and is not landed yet; the source has kind "
                         f"{reader.kind} now",
-                        hint=f"put `kind: {delivery.kind}` back until the batch has landed",
+                        hint=f"restore `kind: {delivery.kind}` until the batch has landed",
                     )
                 deliveries[-1] = reader.check(delivery, manifest.batch_id)
         return deliveries

@@ -173,10 +173,10 @@ def mended(
                 counts.left[f"{relation}: the letter is for a whole file or range"] += 1
             elif content is None:
                 counts.left[
-                    f"{relation}: the record is not kept in full, and its file is gone"
+                    f"{relation}: the record is not kept in full, and its file was removed"
                 ] += 1
             elif header is None:
-                counts.left[f"{relation}: the file with the header is gone"] += 1
+                counts.left[f"{relation}: the file with the header was removed"] += 1
             elif b"\n" in content and sources[relation].record_rules.format == "text":
                 counts.left[f"{relation}: the record has a line end"] += 1
             else:
@@ -195,7 +195,7 @@ def _why_not(source: SourceTable | None) -> str | None:
     if arrival.kind != FILES_KIND:
         return f"its records come from kind {arrival.kind}: put them there"
     if not isinstance(RECORD_FORMATS[record_format], LineFormat):
-        return f"a file of {record_format} is not written here: `ingest` a mended one"
+        return f"a file of {record_format} is not written here: `ingest` a corrected one"
     try:
         name_for(arrival.path, "a")
     except ValueError as error:

@@ -148,7 +148,7 @@ class LogWatcher:
                     "project_refused",
                     files=" ".join(files),
                     error=str(error),
-                    hint="mend it: the stream goes on with the project as it was, and looks again",
+                    hint="correct it: the stream continues with the previous project, and checks again",
                 )
             case events.BatchRetried(error, failures, attempts):
                 self._log.warning(

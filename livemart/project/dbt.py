@@ -254,7 +254,7 @@ class Dbt:
                 "PROFILE_NOT_SESSION",
                 f"{where}: found type {kind}, method {method}",
                 hint="use type spark with method session, as livemart gives dbt its Spark session; "
-                "`livemart init --from-dbt` words a target to paste",
+                "`livemart init --from-dbt` prints a target to paste",
             )
         if not output.get("schema"):
             raise ConfigError(
@@ -493,7 +493,7 @@ class Dbt:
             if selection.state is None and "state selector method" in failed.message:
                 failed.hint = (
                     "name the folder of an earlier manifest.json with --state DIR, such as a copy "
-                    "of target that was made before the change"
+                    "of target from before the change"
                 )
             raise failed
         chosen = frozenset(json.loads(line)["unique_id"] for line in result.result)
@@ -687,7 +687,9 @@ def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[P
 
 def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
     return ConfigError(
-        "DBT_FAILED", message.replace(f"{project_dir}/", ""), hint="mend what it names"
+        "DBT_FAILED",
+        message.replace(f"{project_dir}/", ""),
+        hint="correct the mistake that dbt reports",
     )
 
 

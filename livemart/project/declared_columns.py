@@ -28,7 +28,7 @@ _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=\x00-\x1f\x7f]")
 _UNORDERED = ("array", "map", "struct", "binary")
 
 _NO_TYPE = "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>"
-ONE_COLUMN = "Spark does not tell columns apart by letter case: keep one of them"
+ONE_COLUMN = "Spark ignores letter case in column names: keep one of them"
 _NO_VARIANT = "declare string, which takes any JSON, and write parse_json in a model"
 _NO_NAME = "a table of Delta takes any name without blanks and without any of ,;{}()="
 

@@ -95,8 +95,8 @@ def publish(
         return Publication(snapshot.snapshot_id, rows_changed, rebuilt, took_ms, refused)
     raise PublishError(
         "STORE_CONTENDED",
-        f"{shown_url(store.engine)}: another publisher came before {_ATTEMPTS} times",
-        hint="let one warehouse alone fill this store",
+        f"{shown_url(store.engine)}: another publisher was faster {_ATTEMPTS} times",
+        hint="let only one warehouse fill this store",
     )
 
 

@@ -231,7 +231,7 @@ def find_rebuild(
     if state is None:
         code, message = "NEW_MODEL", f"{relation} is not in the log yet"
     elif state.fingerprint != fingerprint and is_same_text(state.fingerprint, fingerprint):
-        session = model.session.text or "no setting of its own"
+        session = model.session.text or "no setting"
         code, message = "SESSION_CHANGED", f"the session of {relation} is another one: {session}"
     elif state.fingerprint != fingerprint:
         code, message = "FINGERPRINT_CHANGED", f"the SQL of {relation} is not that of the log"
@@ -290,7 +290,7 @@ def _explain(
     if not foreign:
         return "SELECTED", f"an earlier attempt at this batch rebuilt {relation}"
     versions = ", ".join(foreign)
-    return "CHANGED_OUTSIDE", f"{relation} was written by somebody else (version {versions})"
+    return "CHANGED_OUTSIDE", f"{relation} was written by another program (version {versions})"
 
 
 def _is_due(
@@ -353,10 +353,10 @@ def check_landed(
         if foreign and not accept_changes:
             raise StateError(
                 "LANDED_TABLE_CHANGED",
-                f"{relation}: written by somebody else (version {', '.join(map(str, foreign))}), "
+                f"{relation}: written by another program (version {', '.join(map(str, foreign))}), "
                 f"{named}",
-                hint="look at the table (RESTORE brings an earlier version back); then accept it "
-                "as it is and recompute every model with `build`",
+                hint="check the table (RESTORE returns to an earlier version); then accept it and "
+                "recompute every model with `build`",
             )
 
 
@@ -364,6 +364,6 @@ def _lost(message: str) -> StateError:
     return StateError(
         "LANDED_TABLE_LOST",
         message,
-        hint="put the table's folder back, or land what still lies below the landing folder again "
-        "with `build --new-epoch`; append-only sources pass over files that their table holds",
+        hint="restore the table's folder, or land the files in the landing folder again "
+        "with `build --new-epoch`; append-only sources skip files that their table holds",
     )

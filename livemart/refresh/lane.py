@@ -52,7 +52,7 @@ def stamped(session: SparkSession, plan: Plan, stored: PinnedTable, change: pa.T
     if (complete := with_stamps(change, rows.cast(stored.schema), stamps)) is None:
         raise RefreshError(
             "STORED_ROWS_DIFFER",
-            f"{stored.relation}: version {stored.version}: rows to remove are not there",
+            f"{stored.relation}: version {stored.version}: rows to remove do not exist",
             hint="nothing to do: the model is recomputed",
         )
     return complete

@@ -292,7 +292,7 @@ class _Refresher:
                 batch_id=self.context.batch_id,
                 model=failure.unique_id,
                 error=failure.message,
-                hint="mend it: it comes back by itself; the models that read it wait with it",
+                hint="correct it: it returns by itself, and the models that read it with it",
             )
         return None
 

@@ -67,7 +67,7 @@ def build_models(
         raise RefreshError(
             "MODEL_FAILED",
             "\n".join(failures.values()),
-            hint="mend the model and run the command again; readers keep the last published "
+            hint="correct the model and run the command again; readers keep the last published "
             "snapshot",
             models=failures,
         )
@@ -103,7 +103,7 @@ def _hook_failed(message: str) -> RefreshError:
     return RefreshError(
         "MODEL_FAILED",
         f"on-run-end: {message}",
-        hint="mend the hook and run the command again; readers keep the last published snapshot",
+        hint="correct the hook and run the command again; readers keep the last published snapshot",
     )
 
 

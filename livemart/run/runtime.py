@@ -247,7 +247,9 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
                 messages.append(message)
     if messages:
         raise RefreshError(
-            "MODEL_UNREADABLE", "\n".join(messages), hint="mend the model; it is read again then"
+            "MODEL_UNREADABLE",
+            "\n".join(messages),
+            hint="correct the model; livemart then reads it again",
         )
 
 

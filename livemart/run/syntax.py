@@ -38,7 +38,7 @@ def refuse_syntax_errors(project: Project, session: SessionFactory) -> None:
         # No fault of Spark's start ends a command that can do without Spark.
         return
     if mistakes := [line for model in unread if (line := _mistake(spark, project, model))]:
-        raise PlanError("SYNTAX_ERROR", "\n".join(mistakes), hint="mend the SQL")
+        raise PlanError("SYNTAX_ERROR", "\n".join(mistakes), hint="correct the SQL")
 
 
 def _is_read(model: Model) -> bool:

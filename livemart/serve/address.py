@@ -36,6 +36,6 @@ def bound(settings: Settings, backlog: int | None = None) -> Iterator[socket.soc
             raise StateError(
                 "ADDRESS_TAKEN",
                 f"host, port: found {settings.host}:{settings.port}: {error.strerror or error}",
-                hint="stop what listens there, or choose another --port",
+                hint="stop the process that listens there, or choose another --port",
             ) from error
         yield listener

@@ -44,7 +44,7 @@ async def readyz(request: Request) -> JSONResponse:
     if hub.failure is not None:
         raise ProblemError("STORE_UNREACHABLE", "the serving store does not answer")
     if not guard.book.is_trusted:
-        raise ProblemError("STORE_UNREACHABLE", "tokens cannot be read: nobody is let in")
+        raise ProblemError("STORE_UNREACHABLE", "tokens cannot be read: no caller is admitted")
     if published is None:
         raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
     staleness = hub.age(published, guard.now())
@@ -53,7 +53,7 @@ async def readyz(request: Request) -> JSONResponse:
         every = format_interval(interval)
         raise ProblemError(
             "STORE_STALE",
-            f"nothing was heard of the pipeline for {age}; it tells every {every} what is newest",
+            f"the pipeline has been silent for {age}; it should report every {every}",
         )
     body: dict[str, Any] = {
         "status": "ready",

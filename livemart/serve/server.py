@@ -113,7 +113,7 @@ def open_server(settings: Settings, failed: Callable[[], None]) -> Iterator[str]
         raise ConfigError(
             "STORE_NOT_SET",
             "store: found 'none': there is nothing to serve from",
-            hint="leave `store` out, or name a SQLite file or a PostgreSQL database",
+            hint="leave out `store`, or name a SQLite file or a PostgreSQL database",
         )
     with closing(TokenStore(url)) as tokens, closing(StoreReader.open(url)) as reader:
         require_tokens(settings, tokens)
@@ -134,8 +134,8 @@ def require_tokens(settings: Settings, tokens: TokenStore) -> None:
     named = "host" if settings.public_url is None else "public_url"
     raise ConfigError(
         "TOKENS_NEEDED",
-        f"{named}: found {getattr(settings, named)}, which others can reach, and no token was "
-        "ever made",
+        f"{named}: found {getattr(settings, named)}, which other machines can reach, and no "
+        "token exists",
         hint=f"run `livemart token create --admin --name me`, or leave {named} out",
     )
 
@@ -202,8 +202,8 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
             # Any other error of the block followed from it.
             raise StateError(
                 "SERVER_ENDED",
-                "the server ended by itself; the lines above say why",
-                hint="start it again; if it is ours, please report it",
+                "the server ended unexpectedly; the lines above give the reason",
+                hint="start it again; if livemart is at fault, please report it",
             )
 
 
@@ -230,6 +230,4 @@ def _greet(settings: Settings, listener: socket.socket, tokens: TokenStore) -> s
     address = settings.public_url or f"http://{name}:{listener.getsockname()[1]}"
     if tokens.version() > 0:
         return f"serving {address}/"
-    return (
-        f"serving {address}/\nno token was made yet: whoever is at this machine may see everything"
-    )
+    return f"serving {address}/\nno token exists yet: every user of this machine may see everything"

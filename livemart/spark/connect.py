@@ -78,8 +78,8 @@ def retry_policy(warehouse: Path, holder: Holder) -> RetryPolicy:
             if isinstance(e, RpcError) and who_holds(warehouse) != holder:
                 raise StateError(
                     "RUNNER_ENDED",
-                    f"{warehouse}: {holder}, whose Spark this process had joined, is gone",
-                    hint="run the command again: it starts a Spark of its own, or joins the next "
+                    f"{warehouse}: {holder}, whose Spark this process had joined, has ended",
+                    hint="run the command again: it starts its own Spark, or joins the next "
                     "runner's",
                 ) from e
             return bool(super().can_retry(e))

@@ -33,7 +33,7 @@ def require_contract(spark: SparkSession, model: Model, query: str) -> None:
     if breaches := contract_breaches(contract, dict(spark.sql(query).dtypes)):
         raise ModelFailedError(
             model,
-            f"{model.file}: its contract is enforced, and does not hold: {'; '.join(breaches)}",
+            f"{model.file}: its enforced contract is violated: {'; '.join(breaches)}",
             hint="change the model, or the columns of its contract",
         )
 

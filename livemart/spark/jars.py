@@ -201,7 +201,7 @@ def resolve_jars() -> None:
                 if not _is_good(jar, file):
                     raise ConfigError(
                         "JAR_CHANGED",
-                        f"{jar.coordinate}: the file that was fetched has another sha256",
+                        f"{jar.coordinate}: the downloaded file has another sha256",
                         hint="do not use the mirror it comes from; put the jar, as a Maven "
                         f"repository has it, into {place}",
                     )

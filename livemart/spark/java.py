@@ -75,7 +75,7 @@ def require_java() -> Path:
     java = find_java()
     version = java_release(java)
     if version not in JAVA_RELEASES:
-        version_found = f"Java {version}" if version else "a Java that does not tell its version"
+        version_found = f"Java {version}" if version else "a Java that does not report its version"
         raise ConfigError(
             "JAVA_WRONG_VERSION",
             f"{java}: found {version_found}, need {ACCEPTED_JAVA}",

@@ -267,7 +267,7 @@ def _conflicts(relation: str) -> Iterator[None]:
         if speaks_of(error, CONFLICTS):
             raise TableChangedError(
                 "TABLE_CHANGED",
-                f"{relation}: another writer committed in the middle of the batch",
-                hint="nothing: the batch is replayed",
+                f"{relation}: another writer committed during the batch",
+                hint="nothing to do: the batch is replayed",
             ) from error
         raise

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-_HINT = "mend the model; readers keep the last published snapshot"
+_HINT = "correct the model; readers keep the last published snapshot"
 # Pieces that refresh splices into a statement, and file paths of tables.
 _OURS = re.compile(
     r"(?<!\w)__(?!dbt__)\w+|\bversion as of \d+|\bdelta\.`|\b_(old|new)_count\b|`[qsrt]`\."
@@ -52,7 +52,7 @@ def model_failed(
     if _OURS.search(message):
         condition = re.match(r"\[[A-Z0-9_.]+\]", message)
         message = f"{condition.group() if condition else type(error).__name__}: " + (
-            "the SQL fails in this batch, and not when it is run by itself"
+            "the SQL fails in this batch, but not when it runs alone"
         )
     return ModelFailedError(
         model, f"{model.file}: {message}", f"{_HINT}; --debug shows the whole error"

@@ -209,6 +209,6 @@ def _start_jvm(log: Path | None, lock: WarehouseLock | None, folder: Path | None
                 "SPARK_NOT_STARTED",
                 f"the JVM ended: {' '.join(said[-3:]) or error}",
                 hint=f"see {log or 'above'}; often `memory` is more than the machine has; "
-                "`livemart doctor` looks at Java and the jars",
+                "`livemart doctor` checks Java and the jars",
             ) from error
     SparkContext._ensure_initialized(gateway=gateway)

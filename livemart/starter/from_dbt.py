@@ -32,10 +32,10 @@ from livemart.settings import Settings
 _TARGET = "livemart"
 _TYPES_OF_TIME = ("timestamp", "timestamp_ntz", "date")
 _NOTES = {
-    "incremental": "kept fresh from the full SQL: what stands in is_incremental() is not used",
+    "incremental": "kept fresh from the full SQL: the code in is_incremental() is not used",
     "snapshot": "made by dbt in `livemart build`, and when they are new or edited",
-    "other": "of a materialization of its own: built by `livemart build`, left alone by a refresh",
-    "python": "cannot run: method session knows SQL alone",
+    "other": "custom materialization: built by `livemart build`, not changed by a refresh",
+    "python": "cannot run: method session supports only SQL",
 }
 
 

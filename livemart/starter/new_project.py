@@ -95,15 +95,15 @@ def _checked(name: str) -> str:
 def _require_empty(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(
-            "FOLDER_NOT_EMPTY", f"{folder}: found a file", hint="name a folder that is not there"
+            "FOLDER_NOT_EMPTY", f"{folder}: found a file", hint="name a folder that does not exist"
         )
     entries = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     entries = [name for name in entries if name not in _HARMLESS]
     if not entries:
         return
     shown = ", ".join(entries[:3]) + (f" and {len(entries) - 3} more" if len(entries) > 3 else "")
-    hint = "name a folder that is empty or not there"
+    hint = "name an empty or new folder"
     if "dbt_project.yml" in entries:
         place = shlex.quote(str(folder))
-        hint = f"for the dbt project that is there: livemart init --from-dbt {place}"
+        hint = f"for the existing dbt project: livemart init --from-dbt {place}"
     raise ConfigError("FOLDER_NOT_EMPTY", f"{folder}: found {shown}", hint=hint)

@@ -21,9 +21,9 @@ from livemart.state.atomic_files import replace_file
 
 EPOCH_FILE = "livemart_epoch.json"
 _WAY_OUT = (
-    "put the checkpoint that belongs to this warehouse back, or start a new one with "
+    "restore the checkpoint of this warehouse, or start a new one with "
     "`build --new-epoch`: landed tables stay, all files below the landing folder are read again; "
-    "sources with keys absorb the repeats, append-only ones pass over files that they hold"
+    "sources with keys absorb the repeats, append-only ones skip files that they hold"
 )
 
 

@@ -41,8 +41,8 @@ _NEXT_STEPS: Mapping[DriftKind, str] = {
         "is a column to declare"
     ),
     DriftKind.INCOMPATIBLE: (
-        "the records are dead letters: mend what writes them, or declare another type in a column "
-        "of another name"
+        "the records are dead letters: correct the program that writes them, or declare another "
+        "type in a column of another name"
     ),
     DriftKind.WIDER: (
         "the records are dead letters: declare the wider type, then `livemart dead-letters redrive "

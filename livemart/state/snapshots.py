@@ -283,7 +283,7 @@ class SnapshotLog:
             raise PublishError(
                 "SNAPSHOT_NOT_WRITTEN",
                 f"{self._path}: {error}",
-                hint="check the disk; the batch is replayed from the snapshot before",
+                hint="check the disk; the batch is replayed from the previous snapshot",
             ) from error
         return True
 

@@ -31,7 +31,8 @@ _CONNECT_SECONDS = 5
 _READ_SECONDS = 30
 _HINTS = {
     "postgresql": "start the database, or name another one with --store",
-    "sqlite": "look at the file and its folder; a broken file may be deleted (tokens are in it)",
+    "sqlite": "check the file and its folder; you may delete a broken file, but it contains the "
+    "tokens",
 }
 # PostgreSQL's classes: not supported, data, constraint, syntax and names, limits of the program.
 _STATES_OF_STATEMENTS = frozenset({"0A", "22", "23", "42", "54"})
@@ -169,7 +170,7 @@ def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
     @event.listens_for(engine, "checkout")
     def _refuse_lost_file(connection: Any, record: Any, proxy: Any) -> None:
         if record.info["file"] != _file_id(path):
-            raise sa.exc.DisconnectionError(f"{path} is another file by now")
+            raise sa.exc.DisconnectionError(f"{path} was replaced by another file")
 
     return engine
 

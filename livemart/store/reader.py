@@ -147,7 +147,7 @@ class StoreReader:
         return PublishError(
             "STORE_EMPTY",
             f"{shown_url(self._engine)}: nothing is published",
-            hint="run build; what it publishes is shown at once",
+            hint="run build; its snapshot is shown at once",
         )
 
     def _other_version(self, version: str) -> PublishError:

@@ -169,7 +169,7 @@ def test_it_serves_before_there_is_a_store_and_shows_what_another_process_fills(
 
             assert client.get("/v1/restaurants/r1/metrics").json()["snapshot_id"] == 1
         wait_until(lambda: len(said) > 1)
-    assert "no token was made yet: whoever is at this machine may see everything" in said[1]
+    assert "no token exists yet: every user of this machine may see everything" in said[1]
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
@@ -179,7 +179,9 @@ def test_a_network_is_refused_before_there_is_a_token(tmp_path: Path, host: str)
     answer = CliRunner().invoke(cli, ["serve", *flags])
 
     assert answer.exit_code == 2
-    assert answer.stderr.startswith(f"TOKENS_NEEDED: host: found {host}, which others can reach")
+    assert answer.stderr.startswith(
+        f"TOKENS_NEEDED: host: found {host}, which other machines can reach"
+    )
     assert "next: run `livemart token create --admin --name me`" in answer.stderr
 
 
@@ -192,7 +194,7 @@ def test_a_proxy_is_refused_before_there_is_a_token(
     answer = CliRunner().invoke(cli, ["serve", "--warehouse", str(tmp_path), "--port", "0"])
 
     assert answer.exit_code == 2
-    found = "TOKENS_NEEDED: public_url: found https://sales.example, which others can reach"
+    found = "TOKENS_NEEDED: public_url: found https://sales.example, which other machines can reach"
     assert answer.stderr.startswith(found)
 
 
@@ -347,7 +349,7 @@ def test_a_stale_snapshot_is_not_ready_and_still_answers(tmp_path: Path) -> None
         answer = one.client.get("/readyz")
         assert (answer.status_code, answer.json()["code"]) == (503, "STORE_STALE")
         assert answer.json()["detail"] == (
-            "nothing was heard of the pipeline for 15s; it tells every 5s what is newest"
+            "the pipeline has been silent for 15s; it should report every 5s"
         )
         assert one.client.get("/v1/restaurants/r1/metrics").status_code == 200
 

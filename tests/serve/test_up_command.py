@@ -104,7 +104,7 @@ def test_up_streams_and_serves_until_a_signal_and_ends_both(
         rest, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == code
     assert rest == "stream ended\nruntime closed\n"
-    assert "stopping: finishing what is under way, for 5s at most" in said
+    assert "stopping: finishing the work in progress, for 5s at most" in said
     assert "Traceback" not in said
 
 

@@ -239,7 +239,7 @@ class LogDeliveries:
             if absent:
                 raise UnreadableLogError(
                     "SOURCE_UNREADABLE",
-                    f"{self.kind}: not there: {', '.join(absent)}",
+                    f"{self.kind}: missing: {', '.join(absent)}",
                     hint="create it, or correct `options` of the source; nothing of a batch lands "
                     "until it is there",
                 )
@@ -250,8 +250,8 @@ class LogDeliveries:
                 raise SourceError(
                     "SOURCE_LOG_REPLACED",
                     f"{self.kind}: {name}: was read to offset {begin[name]}, ends at {end} now",
-                    hint="an emptied or new log needs a name of its own; put the old one back, or "
-                    "read all logs and files anew with `build --new-epoch`",
+                    hint="an emptied or new log needs another name; restore the old one, or "
+                    "read all logs and files again with `build --new-epoch`",
                 )
 
     def oldest_at(self, offsets: Mapping[str, int]) -> datetime | None:
@@ -346,11 +346,12 @@ def unreadable_log(kind: str, place: str, error: Exception) -> SourceError:
             "SOURCE_ACCESS_DENIED",
             message,
             hint="correct user, password and certificates in `options` of the source and in the "
-            "environment, or let its server permit the reading, then start again; nothing of the "
+            "environment, or grant read access on its server, then start again; nothing of the "
             "batch has landed",
         )
     return UnreadableLogError(
         "SOURCE_UNREADABLE",
         message,
-        hint="see that the source can be reached; nothing of its batch lands until it can be read",
+        hint="check that the source can be reached; nothing of its batch lands until it can be "
+        "read",
     )

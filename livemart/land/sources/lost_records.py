@@ -82,7 +82,7 @@ def lost_error(kind: str, relations: Iterable[str], losses: Sequence[LostRecords
     return SourceError(
         "SOURCE_RECORDS_LOST",
         f"{', '.join(relations)}: {kind}: {lines}",
-        hint="put the records back where they were; or say in the source's meta.livemart where to "
-        "go on, `after_loss: earliest` (with the oldest record that is there) or `after_loss: "
-        "latest` (with what comes from now on): a dead letter then says what was lost",
+        hint="restore the records; or set in the source's meta.livemart how to continue, "
+        "`after_loss: earliest` (with the oldest record that exists) or `after_loss: latest` "
+        "(with records that arrive from now on): a dead letter then documents the loss",
     )

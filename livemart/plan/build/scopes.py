@@ -307,7 +307,7 @@ class _Builder:
                     "SUBQUERY_NOT_INCREMENTALIZABLE",
                     f"scalar subquery {sql_of(subquery)[:80]}",
                     line_of(subquery),
-                    "join the value, or compute it in a model of its own",
+                    "join the value, or compute it in a separate model",
                 )
             scan, value = scan_and_value
             self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
@@ -317,7 +317,10 @@ class _Builder:
         if not (tree.args.get("limit") or tree.args.get("offset")):
             return
         if tree.args.get("order") is None:
-            code, message = "LIMIT_WITHOUT_ORDER", "LIMIT keeps some rows, and no order says which"
+            code, message = (
+                "LIMIT_WITHOUT_ORDER",
+                "LIMIT keeps some rows, and no order determines which",
+            )
             suggestion = "order by columns that end in a unique one"
         else:
             code, message = "GLOBAL_LIMIT", "LIMIT keeps rows by comparing all of them"

@@ -299,7 +299,7 @@ class Join(Relation):
                 "JOIN_WITHOUT_EQUALITY",
                 f"no equality joins {left} with {right}: a change would be looked up among all"
                 " their pairs",
-                suggestion="join by an equality, or store one side as a model of its own",
+                suggestion="join by an equality, or store one side as a separate model",
             )
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
@@ -377,9 +377,7 @@ def _joined(
 def _require_few(ways: int) -> None:
     if ways > _MOST_WAYS:
         reason = f"a change may take {ways} ways through joined unions"
-        raise refusal(
-            "PARSE_UNSUPPORTED", reason, suggestion="store the union as a model of its own"
-        )
+        raise refusal("PARSE_UNSUPPORTED", reason, suggestion="store the union as a separate model")
 
 
 def _is_plannable(queries_by: Callable[[Sequence[EquiKey]], list[KeyQuery]], key: EquiKey) -> bool:

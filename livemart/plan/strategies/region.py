@@ -162,7 +162,7 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
         raise refusal(
             "COST_GATE",
             f"the affected keys are found by {len(affected)} queries, which read {reads} tables",
-            suggestion="store a part that several branches share as a model of its own",
+            suggestion="store the shared part of several branches as a separate model",
         )
     # No path through the query can widen a change more than by the sums of the frames' margins.
     widening = frames if time is not None else []

@@ -151,7 +151,7 @@ def signed_change(query: Query, facts: PlanFacts) -> Signed:
         source = branch.gate.source if branch.gate is not None else branch.relation
         _collect(source, anchors, lookups)
     if anchors and any(_is_constant(branch.relation) for branch in branches):
-        raise not_additive("rows of a table stand beside constant ones")
+        raise not_additive("rows of a table are beside constant ones")
     outputs = _outputs(branches, query)
     if set(anchors) & {lookup.occurrence for lookup in lookups}:
         # One scan with two roles.
@@ -246,7 +246,7 @@ def _collect(relation: Relation, anchors: list[int], lookups: list[Lookup]) -> N
         return
     elif isinstance(relation, RowByRow | Generate):
         if any(map(_is_constant, relation.inputs)) and not _is_constant(relation):
-            raise not_additive("rows of a table stand beside constant ones")
+            raise not_additive("rows of a table are beside constant ones")
         for source in relation.inputs:
             _collect(source, anchors, lookups)
     elif isinstance(relation, Join):
@@ -313,7 +313,7 @@ def _outputs(branches: list[_Branch], query: Query) -> tuple[Output, ...] | None
         raise not_additive("the branches of a union have other totals")
     if len(branches) > 1 and not query.top.unique_keys():
         # Two branches might hold the same group.
-        raise not_additive("no constant tells the branches of a union apart")
+        raise not_additive("no constant distinguishes the branches of a union")
     if not any(output.role == "count_rows" for output in first):
         raise not_additive("no count of all rows is selected", "select count(*) beside the totals")
     return tuple(

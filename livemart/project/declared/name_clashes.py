@@ -90,8 +90,8 @@ def table_mistakes(
             yield ConfigError(
                 "NAMES_CLASH",
                 f"{place} table {claim.written}, and {first.node} ({first.file}) has "
-                f"{first.written}: they are one table",
-                hint="neither Spark nor the warehouse tells names apart by letter case: give one "
+                f"{first.written}: they are the same table",
+                hint="Spark and the warehouse ignore letter case in names: give one "
                 f"of them another {_renamed(claim)}",
             )
         earlier.append(claim)

@@ -33,11 +33,11 @@ class _Refused:
     harmless: frozenset[str] = frozenset({"false"})
 
 
-_MAPPED = "the columns of its files get other names, and whoever reads files finds NULL in them"
+_MAPPED = "the columns of its files get other names, so a reader of the files finds NULL in them"
 _OF_CATALOGS = "its commits are kept by a catalog, and a warehouse has none"
 _REFUSED: Mapping[str, _Refused] = {
     "delta.enabledeletionvectors": _Refused(
-        "rows that are deleted stay in their files, and whoever reads files finds them again"
+        "deleted rows stay in their files, so a reader of the files finds them again"
     ),
     "delta.columnmapping.mode": _Refused(_MAPPED, frozenset({"none"})),
     "delta.enabletypewidening": _Refused(

@@ -57,7 +57,7 @@ def parse_schemas(texts: Sequence[str], *, expand: bool = False, are_items: bool
         if name is not None and name not in _PRIMITIVES:
             named.setdefault(name, []).append(definition)
     if words := sorted(_WORDS & named.keys()):
-        raise RefusedSchemaError(f"a type of it has the name {words[0]}, which is a word of Avro")
+        raise RefusedSchemaError(f"a type of it has the name {words[0]}, which Avro reserves")
     types = list(chain.from_iterable(_levels(schemas[-1:], named)))
     items = [array["items"] for array in types if array["type"] == "array"]
     _require_bytes(schemas[-1], items + schemas[-1:] if are_items else items, named)
@@ -83,7 +83,7 @@ def _levels(schemas: Sequence[Any], named: _Named) -> Iterator[list[dict[str, An
     """Yield the types of parsed schemas, then those of what they hold, and so on.
 
     Raises:
-        RefusedSchemaError: there are more levels than are read, as where a type holds itself.
+        RefusedSchemaError: it has too many levels, such as when a type contains itself.
     """
     for _ in range(MAX_NESTING + 1):
         types = _spelled_out(schemas, named)
@@ -92,7 +92,8 @@ def _levels(schemas: Sequence[Any], named: _Named) -> Iterator[list[dict[str, An
         if not schemas:
             return
     raise RefusedSchemaError(
-        f"its records may be more than {MAX_NESTING} levels deep, as where a type holds itself"
+        f"its records may be more than {MAX_NESTING} levels deep, such as when a type contains "
+        "itself"
     )
 
 

@@ -84,8 +84,8 @@ class TokenBook:
             if version == 0 and self._had_tokens:
                 raise PublishError(
                     "STORE_UNREACHABLE",
-                    "the tokens are gone from the store",
-                    hint="bring the store back, or make new ones with `livemart token create`",
+                    "the store has lost its tokens",
+                    hint="restore the store, or create new tokens with `livemart token create`",
                 )
             if version != self.version:
                 self._tokens = {token.token_id: token for token in self._store.tokens()}

@@ -35,8 +35,8 @@ def open_tokens(
     if settings.store_url is None:
         raise ConfigError(
             "STORE_NOT_SET",
-            "store: found 'none': there is nothing that keeps tokens",
-            hint="leave `store` out, or name a SQLite file or a PostgreSQL database",
+            "store: found 'none': no store keeps tokens",
+            hint="leave out `store`, or name a SQLite file or a PostgreSQL database",
         )
     with closing(TokenStore(settings.store_url, waits=lambda: say(_WAITS))) as tokens:
         yield tokens
@@ -65,9 +65,9 @@ def check_place(settings: Settings, tenants: Sequence[str] = (), *, unseen: bool
             if unknown:
                 raise StateError(
                     "TENANT_UNKNOWN",
-                    f"{place}: no served row is of {', '.join(unknown)}",
+                    f"{place}: no served row belongs to {', '.join(unknown)}",
                     hint="write the tenant as it is in the column `tenant_column`, or add "
-                    "--unseen if its rows are still to come",
+                    "--unseen if its rows will arrive later",
                 )
             return place
     if SnapshotLog(settings.warehouse).newest() is None:
@@ -138,7 +138,7 @@ def describe_tokens(tokens: Sequence[Token], now: datetime | None = None) -> lis
 def render_tokens(report: Sequence[Mapping[str, Any]]) -> str:
     """Return the tokens as lines for a terminal."""
     if not report:
-        return "no token was made yet\n  next: run `token create`"
+        return "no token exists yet\n  next: run `token create`"
     rows = [
         _HEADER,
         *(

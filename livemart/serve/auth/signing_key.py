@@ -88,7 +88,7 @@ def _read(path: Path) -> str | None:
         "session_key_replaced",
         path=str(path),
         reason="others could read it" if not is_private else "it is too short",
-        next="nothing; everybody signs in again, and change streams begin with after=0",
+        next="nothing to do; all users sign in again, and change streams begin with after=0",
     )
     path.unlink()
     return None

@@ -245,7 +245,7 @@ class TokenStore:
                         "STORE_BUSY",
                         f"{shown_url(writing)}: another process has been writing for "
                         f"{format_interval(self._patience)}",
-                        hint="run the command again once the copy is done; `status` tells",
+                        hint="run the command again when the copy is done (see `status`)",
                     ) from error
             if not has_told:
                 has_told = True

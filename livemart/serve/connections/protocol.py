@@ -111,7 +111,7 @@ class TimedProtocol(H11Protocol):
             self.deadline = now + BODY_S
         else:
             self._all.note_ended("slow_body")
-            late = ProblemError("REQUEST_TIMEOUT", "the rest of the body did not come in time")
+            late = ProblemError("REQUEST_TIMEOUT", "the rest of the body did not arrive in time")
             self._end(None if self.cycle.response_started else late)
 
     def cut_off(self) -> None:

@@ -40,6 +40,6 @@ class Inquiry(Generic[_Result]):
             raise PublishError(
                 "STORE_UNREACHABLE",
                 f"the store has not answered for {ANSWERS_WITHIN_S:g} s",
-                hint="look at the database or the disk; nothing has to be restarted",
+                hint="check the database or the disk; no restart is needed",
             )
         return asked.result()

@@ -40,7 +40,9 @@ class SnapshotHead(Shape):
 
     as_of: datetime | None = Field(description="The one now of the snapshot, UTC.")
     snapshot_id: int
-    epoch: str = Field(description="Of the pipeline; ids of snapshots begin anew with another.")
+    epoch: str = Field(
+        description="Epoch of the pipeline; a new one restarts the ids of snapshots."
+    )
     published_at: datetime
 
 

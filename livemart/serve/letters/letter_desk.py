@@ -48,7 +48,7 @@ class LetterDesk:
         if not letters:
             raise LetterProblemError(
                 "LETTERS_MISSING",
-                f"no table of dead letters lies below {self._warehouse.root}: nothing has landed "
+                f"no table of dead letters in {self._warehouse.root}: nothing has landed "
                 "there yet, or this server runs on another machine than the pipeline",
             )
         tables = [name for it in letters for name in (it, marks_relation(it))]
@@ -93,7 +93,7 @@ def read_place(text: str) -> LetterPlace:
     """
     if not re.fullmatch(PLACE_PATTERN, text):
         raise ProblemError(
-            "PARAMETER_WRONG", "after: found no place of a letter; send `next` of an answer"
+            "PARAMETER_WRONG", "after: not the position of a letter; send `next` of an answer"
         )
     micros, batch_id, *others = text.split(".")
     source, origin, reason = (

@@ -56,5 +56,5 @@ def _unexpected(subject: Subject, error: Exception) -> PublishError:
     return PublishError(
         "STORE_UNREACHABLE",
         f"{subject}: found {type(error).__name__}: {first_lines(error)}",
-        hint="the traceback is beside this; if it is ours, please report it",
+        hint="see the traceback; if livemart is at fault, please report it",
     )

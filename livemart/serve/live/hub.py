@@ -132,8 +132,8 @@ class Hub:
             # A file that was moved away, or is filled again: what is in memory is still true.
             raise PublishError(
                 "STORE_UNREACHABLE",
-                f"snapshot {before.snapshot_id} was published, and is not in the store any more",
-                hint="bring the store back, or run build: it fills the store again",
+                f"snapshot {before.snapshot_id} was published, and is no longer in the store",
+                hint="restore the store, or run build to fill it again",
             )
         self._newest_seen = newest
         # The store's answer holds, unless a reading met a newer one while it was asked.

@@ -55,7 +55,7 @@ class LateWatch:
                 code="STORE_STALE",
                 seconds=round(age.total_seconds()),
                 every=format_interval(self._every),
-                next="`livemart status` says how the pipeline goes",
+                next="`livemart status` shows the state of the pipeline",
             )
         else:
             log.info("snapshot_in_time")

@@ -257,7 +257,7 @@ def may_read(caller: Caller, model: ServedModel) -> bool:
 
 def unknown_model() -> ProblemError:
     """Return the one answer for a model that is not served, and for one that is not theirs."""
-    return ProblemError("MODEL_UNKNOWN", "no model of this name is yours to read")
+    return ProblemError("MODEL_UNKNOWN", "no model of this name exists that you may read")
 
 
 async def find_model(request: Request, caller: Caller, name: str) -> tuple[ServedModel, Published]:

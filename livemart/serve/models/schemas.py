@@ -28,7 +28,7 @@ class ModelBody(OfModel, title="Model"):
 
     name: str
     columns: list[ColumnBody]
-    key: list[str] = Field(description="Columns that tell rows apart; empty if there are none.")
+    key: list[str] = Field(description="Columns of the row key; empty if there is none.")
     tenant_column: str | None
 
 

@@ -114,7 +114,9 @@ async def find_restaurant(
 
 def unknown_restaurant() -> OwnerProblemError:
     """Return the one answer for a restaurant that is unknown, and for one that is not theirs."""
-    return OwnerProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id is yours to see")
+    return OwnerProblemError(
+        "RESTAURANT_UNKNOWN", "no restaurant of this id exists that you may see"
+    )
 
 
 async def _answer(

@@ -79,7 +79,9 @@ class Shares:
         try:
             await self.turns.take(held.line, held.at_once, request.is_disconnected)
         except QueueFullError:
-            detail = f"{held.at_once} of yours are under way, and no more may wait; ask for fewer"
+            detail = (
+                f"{held.at_once} of yours are running, and no more may wait; send fewer at once"
+            )
             problem = ProblemError("TOO_MANY_AT_ONCE", detail)
             raise self._refuse(held, problem, "at_once", 1.0) from None
         except WaiterLeftError:

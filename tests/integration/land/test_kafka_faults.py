@@ -221,7 +221,7 @@ def test_a_topic_made_anew_is_known_by_its_id(kafka: Kafka, tmp_path: Path) -> N
 def test_a_topic_that_is_not_there_is_told_and_waited_for(kafka: Kafka, tmp_path: Path) -> None:
     topic = create_topic(kafka)
     shop = shop_of(tmp_path, kafka, topics=(topic, f"{topic}-2"))
-    with pytest.raises(SourceError, match=f"not there: topic {topic}-2") as caught:
+    with pytest.raises(SourceError, match=f"missing: topic {topic}-2") as caught:
         shop.land(0)
     create_topic(kafka, f"{topic}-2")
     send(kafka, f"{topic}-2", *orders("a"))

@@ -250,7 +250,7 @@ def test_a_server_that_does_not_hand_out_all_that_is_there_is_asked_again(
 
     monkeypatch.setattr(nats_client.NatsClient, "_range", lag)
 
-    with pytest.raises(NatsUnreadableError, match="message 1 was not handed out"):
+    with pytest.raises(NatsUnreadableError, match="message 1 was not delivered"):
         list(NatsLog(nats_server.address, stream).read(stream, 1, 2))
 
 
@@ -264,7 +264,7 @@ def test_a_server_that_is_away_is_waited_for_and_nothing_is_lost(tmp_path: Path)
         server.kill()
 
         with pytest.raises(
-            SourceError, match=r"SOURCE_UNREADABLE.*no server can be reached"
+            SourceError, match=r"SOURCE_UNREADABLE.*no server of `options` can be reached"
         ) as caught:
             shop.land(1)
         server.start()

@@ -196,7 +196,7 @@ def test_a_model_that_breaks_its_contract_is_refused_as_dbt_refuses_it(
     assert run.refresh().exit_code == 1
 
     message = run.newest.set_aside["model.mini.totals"].message
-    assert "models/totals.sql: its contract is enforced" in message
+    assert "models/totals.sql: its enforced contract is violated" in message
     assert "sales is double, not decimal(20,2)" in message
     assert _counts(run, "totals") == {"a": 2, "b": 1}
     assert _counts(run, "other") == {"a": 3, "b": 2}

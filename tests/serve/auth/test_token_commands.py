@@ -73,7 +73,7 @@ def test_a_wrong_token_command_says_what_to_do(
 def test_no_tokens_are_listed_before_the_first(tmp_path: Path) -> None:
     answer = CliRunner().invoke(cli, ["token", "list", "--warehouse", str(tmp_path)])
 
-    assert answer.stdout == "no token was made yet\n  next: run `token create`\n"
+    assert answer.stdout == "no token exists yet\n  next: run `token create`\n"
 
 
 def test_a_token_may_last_for_ever(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_tenant_without_rows_is_refused_unless_they_are_to_come(
     fill_store(store_url, reference_tables())
     settings = make_settings(tmp_path, store=store_url)
 
-    with pytest.raises(StateError, match=r"TENANT_UNKNOWN: .* no served row is of r99"):
+    with pytest.raises(StateError, match=r"TENANT_UNKNOWN: .* no served row belongs to r99"):
         check_place(settings, ["r1", "r99"])
     for place in (check_place(settings, ["r1"]), check_place(settings, ["r99"], unseen=True)):
         assert "published" not in place

@@ -47,5 +47,5 @@ def test_a_moment_is_of_utc(asked: str, moment: str) -> None:
 
 
 def test_where_nothing_has_landed_nothing_is_said_to_be_well(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match="LETTERS_MISSING: no table of dead letters lies below"):
+    with pytest.raises(ProblemError, match="LETTERS_MISSING: no table of dead letters in"):
         LetterDesk(tmp_path).versions()

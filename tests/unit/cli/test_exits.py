@@ -59,7 +59,7 @@ def test_a_command_that_a_full_disk_ends_says_so(
     assert " MiB free: " in said
     assert words in said
     assert "next: free space there" in said
-    assert "nothing is half published" in said
+    assert "nothing was published in part" in said
     assert "UNEXPECTED" not in said
 
 

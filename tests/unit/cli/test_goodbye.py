@@ -35,8 +35,8 @@ def test_a_build_names_the_models_that_are_under_way() -> None:
     goodbye.end()
 
     assert said == [
-        "stopping: finishing what is under way (b, c, d and 1 more), for 1m at most; once more "
-        "gives it up, and readers keep what they have"
+        "stopping: finishing the work in progress (b, c, d and 1 more), for 1m at most; repeat to "
+        "give it up: readers keep the last snapshot"
     ]
 
 
@@ -77,7 +77,7 @@ def test_a_long_wait_is_not_silent() -> None:
 
     assert heard.wait(10)
     goodbye.end()
-    assert said[1].startswith("stopping: still finishing what is under way, ")
+    assert said[1].startswith("stopping: still finishing the work in progress, ")
 
 
 def test_a_copy_into_the_store_is_waited_for_by_its_name() -> None:
@@ -119,4 +119,6 @@ def test_the_data_tests_of_a_build_are_waited_for_by_name() -> None:
     goodbye.begin()
     goodbye.end()
 
-    assert said[0].startswith("stopping: finishing what is under way: running the data tests, for")
+    assert said[0].startswith(
+        "stopping: finishing the work in progress: running the data tests, for"
+    )

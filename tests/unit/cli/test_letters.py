@@ -86,4 +86,4 @@ def test_a_file_names_its_letters_alone(shop: Shop) -> None:
     done = run("redrive", "-", "--source", "notes", typed="")
 
     assert done.exit_code == 2
-    assert "FILE names the letters" in done.stderr
+    assert "FILE selects the letters" in done.stderr

@@ -77,9 +77,9 @@ def test_a_plan_of_sql_that_was_compiled_without_answers_says_so() -> None:
         ["the columns of m.raw", "select 1 from m.raw"],
         [],
     ]
-    told = [line for line in render_plans(report).splitlines() if "not there yet" in line]
+    told = [line for line in render_plans(report).splitlines() if "do not exist yet" in line]
     assert told == [
-        "   planned without what is not there yet: the columns of m.raw; select 1 from m.raw"
+        "   planned without tables that do not exist yet: the columns of m.raw; select 1 from m.raw"
     ]
 
 

@@ -18,7 +18,7 @@ def test_a_failed_run_says_when_which_model_and_which_code() -> None:
     assert lines == [
         "last run: refresh failed 31m ago",
         "  why: MODEL_FAILED in model.shop.totals at 2026-03-01 12:00:00: models/totals.sql:3: no",
-        "  next: mend it, then run `refresh` again",
+        "  next: correct it, then run `refresh` again",
     ]
 
 

@@ -328,4 +328,7 @@ def test_a_refused_edit_and_what_releases_a_held_snapshot_are_told(tmp_path: Pat
 
     show = how_to_show_rows("test.shop.no_gap")
     assert f"held by test.shop.no_gap\n{show}\n  readers stay on the snapshot before" in text
-    assert "edit of 2026-01-01T12:00:00Z refused, the project as it was runs on: DBT_FAILED" in text
+    assert (
+        "edit of 2026-01-01T12:00:00Z refused, the previous project keeps running: DBT_FAILED"
+        in text
+    )

@@ -65,7 +65,7 @@ def test_a_source_is_called_by_each_of_its_names(name: str) -> None:
         ("twice", None, "twice: 2 sources of that name"),
         ("notes", "text", "bronze.notes: found format json, not text"),
         ("log", None, "bronze.log: found kind outbox"),
-        ("fixed", None, "bronze.fixed: path fixed.jsonl reads files of fixed names"),
+        ("fixed", None, "bronze.fixed: path fixed.jsonl matches only fixed file names"),
     ],
 )
 def test_a_source_that_cannot_be_handed_records_is_refused(

@@ -173,9 +173,9 @@ def test_what_cannot_be_had_again_is_left_with_a_reason(shop: Mended) -> None:
 
     assert counts.records == 0
     assert dict(counts.left) == {
-        "bronze.notes: the record is not kept in full, and its file is gone": 2,
+        "bronze.notes: the record is not kept in full, and its file was removed": 2,
         "bronze.notes: the letter is for a whole file or range": 1,
-        "bronze.table: the file with the header is gone": 1,
+        "bronze.table: the file with the header was removed": 1,
     }
 
 
@@ -184,7 +184,7 @@ def test_what_cannot_be_had_again_is_left_with_a_reason(shop: Mended) -> None:
     [
         ({"kind": "outbox", "path": ""}, "its records come from kind outbox"),
         ({"format": "parquet"}, "a file of parquet is not written here"),
-        ({"path": "notes.jsonl"}, "notes.jsonl reads files of fixed names"),
+        ({"path": "notes.jsonl"}, "notes.jsonl matches only fixed file names"),
         (None, "the project lands no such source any more"),
     ],
 )

@@ -117,7 +117,7 @@ def test_an_edit_that_is_refused_is_told_in_red() -> None:
 
     text = console.export_text(styles=True)
     assert text.splitlines() == [
-        "\x1b[31medit refused, the project as it was runs on: models/totals.sql\x1b[0m",
+        "\x1b[31medit refused, the previous project keeps running: models/totals.sql\x1b[0m",
         "\x1b[31m  no\x1b[0m",
         "\x1b[31m  column x\x1b[0m",
     ]
@@ -317,7 +317,7 @@ def test_an_edit_and_its_refusal_are_shown() -> None:
         "project edited: models/panes.sql",
         "  panes changed, signed",
         "  unique_panes gone",
-        "edit refused, the project as it was runs on: models/panes.sql",
+        "edit refused, the previous project keeps running: models/panes.sql",
         "  first",
         "  second",
     ]

@@ -432,7 +432,7 @@ def test_names_that_differ_by_letter_case_alone_are_refused_with_their_files(jaf
         "MODEL_COLUMN_TWICE: seeds/shops.csv:1: seed shops: columns.NAME: found NAME beside Name",
         "NAMES_CLASH: models/marts/customers.sql: model customers: found table "
         "jaffle_analytics.dim_customers, and model Dim (models/marts/Dim.sql) has "
-        "jaffle_analytics.Dim_Customers: they are one table",
+        "jaffle_analytics.Dim_Customers: they are the same table",
         "SOURCE_COLUMN_INVALID: models/twice.yml:16: source raw.events: columns.id: "
         "found id more than once",
         "SOURCE_COLUMN_INVALID: models/twice.yml:18: source raw.others: columns.ID: "

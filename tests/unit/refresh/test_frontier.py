@@ -324,15 +324,14 @@ def test_a_model_that_is_named_is_tried() -> None:
     assert resting(without_three(12), selected=frozenset({FAILED})) == set()
 
 
-OUTSIDE = "m.written was written by somebody else (version 6)"
+OUTSIDE = "m.written was written by another program (version 6)"
 GOLDEN = f"""
 plain: refresh
 new: rebuild NEW_MODEL, generation 0: m.new is not in the log yet
 edited: rebuild FINGERPRINT_CHANGED, generation 3: the SQL of m.edited is not that of the log
 asking: rebuild ASKS_THE_WAREHOUSE, generation 3: the SQL of m.asking is not that of the log: it \
 asks the warehouse
-zoned: rebuild SESSION_CHANGED, generation 3: the session of m.zoned is another one: no setting of \
-its own
+zoned: rebuild SESSION_CHANGED, generation 3: the session of m.zoned is another one: no setting
 written: rebuild CHANGED_OUTSIDE, generation 3: {OUTSIDE}
 named: rebuild SELECTED, generation 3: named by --select
 mended: rebuild SET_ASIDE, generation 3: it was set aside

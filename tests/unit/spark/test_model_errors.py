@@ -105,7 +105,7 @@ def test_nothing_of_ours_is_shown_where_the_sql_works_by_itself(text: str) -> No
     message = told(ValueError(text), None).message
 
     assert message.startswith("models/totals.sql: ")
-    assert "the SQL fails in this batch, and not when it is run by itself" in message
+    assert "the SQL fails in this batch, but not when it runs alone" in message
     assert not any(piece in message for piece in ("__", "version as of", "`q`", "_old_count"))
 
 

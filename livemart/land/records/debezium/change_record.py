@@ -137,8 +137,8 @@ class ChangeRecords:
             raise MalformedError(f"op {operation} without a row in `{side}`")
         if reserved := image.keys() & set(ENVELOPE_COLUMNS):
             raise MalformedError(
-                f"the row has a field {min(reserved)}, as landing calls a column of its own: leave "
-                "it out by the connector (column.exclude.list)"
+                f"the row has a field {min(reserved)}, a name that landing reserves: exclude "
+                "it in the connector (column.exclude.list)"
             )
         if operation == "d" and self._keys:
             image = {name: value for name, value in image.items() if name in self._keys}
@@ -227,7 +227,9 @@ def _operation(payload: dict[str, Any]) -> str:
     if operation == "m":
         raise NoRowError("a message of the log")
     if operation is not None:
-        raise MalformedError(f"op: found {operation!r}, known are {', '.join(_IMAGE)}, t and m")
+        raise MalformedError(
+            f"op: found {operation!r}, expected one of {', '.join(_IMAGE)}, t and m"
+        )
     if payload.keys() <= _HEARTBEAT:
         raise NoRowError("a heartbeat")
     if "ddl" in payload or payload.get("status") in ("BEGIN", "END"):

@@ -42,7 +42,7 @@ def sequence_of(source: Mapping[str, Any], operation: str) -> str:
     connector = source.get("connector")
     if not isinstance(connector, str) or connector not in _POSITIONS:
         raise MalformedError(
-            f"source.connector: found {connector!r}, known are {', '.join(_POSITIONS)}"
+            f"source.connector: found {connector!r}, expected one of {', '.join(_POSITIONS)}"
         )
     return _POSITIONS[connector](source, int(operation != "r"))
 
@@ -82,7 +82,7 @@ def _of_binlog(source: Mapping[str, Any], is_change: int) -> str:
 
 def _padded(source: Mapping[str, Any], name: str, value: Any, width: int) -> str:
     if not isinstance(value, Number) or not _DIGITS.match(value) or len(value) > width:
-        raise MalformedError(f"source.{name}: found {source.get(name)!r}, which is no position")
+        raise MalformedError(f"source.{name}: found {source.get(name)!r}, which is not a position")
     return value.zfill(width)
 
 

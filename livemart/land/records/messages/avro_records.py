@@ -81,9 +81,11 @@ def decode_record(body: bytes, schema: Any) -> Mapping[str, Any]:
             file, schema, None, handle_unicode_errors="surrogateescape"
         )
     except _REFUSALS as error:
-        raise MalformedError(f"no record of its schema: {type(error).__name__}: {error}") from error
+        raise MalformedError(
+            f"does not match its schema: {type(error).__name__}: {error}"
+        ) from error
     if file.tell() != len(body):
-        raise MalformedError(f"{len(body) - file.tell()} bytes are left behind its record")
+        raise MalformedError(f"{len(body) - file.tell()} bytes remain after its record")
     if not isinstance(record, dict):
         raise MalformedError("its record has no fields")
     return record

@@ -113,7 +113,7 @@ class _Asked:
                 inner = self.answer(f"subjects/{subject}/versions/{version}")
             except FileNotFoundError as error:
                 raise RegistryAwayError(
-                    f"{error}: a schema refers to it, it is not there"
+                    f"{error}: it does not exist, but a schema refers to it"
                 ) from error
             yield from self.references(inner, seen)
             yield str(inner["schema"])

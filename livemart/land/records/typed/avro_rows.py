@@ -93,7 +93,7 @@ def _with_own_types(file: BinaryIO) -> _Content:
     header: Any = fastavro.schemaless_reader(file, _HEADER, None)
     meta = header["meta"]
     if header["magic"] != _MAGIC:
-        raise ValueError("it does not begin as a file of Avro does")
+        raise ValueError("it does not begin like an Avro file")
     notes = {name: text.decode(errors="replace") for name, text in meta.items()}
     schema = with_own_types(notes[_SCHEMA], calendar_of(notes))
     parse_schemas([schema], are_items=True)

@@ -29,7 +29,7 @@ def name_for(pattern: str, stem: str) -> str:
     """
     *folders, last = PurePosixPath(pattern).parts
     if "*" not in last:
-        raise ValueError(f"{pattern} reads files of fixed names: put a * into the last part")
+        raise ValueError(f"{pattern} matches only fixed file names: put a * into the last part")
     name = "/".join([*(_filled(part, "ingest") for part in folders), _filled(last, stem)])
     if not PurePosixPath(name).match(pattern):
         raise ValueError(f"{pattern}: no name was found that it reads: write a simpler pattern")

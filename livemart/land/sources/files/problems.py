@@ -66,8 +66,8 @@ def disappeared(folder: LandingFolder, name: str) -> SourceError:
         return _away(name, f"its folder below {folder.root} is not there")
     return SourceError(
         "SOURCE_FILE_CHANGED",
-        f"{name}: was delivered, is gone now, and is not landed yet",
-        hint="put the file back; to give its records up, put an empty file in its place",
+        f"{name}: was delivered, and is missing before it has landed",
+        hint="restore the file; to give up its records, put an empty file in its place",
     )
 
 
@@ -75,7 +75,7 @@ def _away(name: str, why: str) -> SourceError:
     return FolderAwayError(
         "SOURCE_FILE_UNREADABLE",
         f"{name}: {why}",
-        hint="see that the disk is there and mounted; until then nothing of its batch lands, and "
+        hint="check that the disk is mounted; until then nothing of its batch lands, and "
         "nothing is lost",
     )
 
@@ -91,8 +91,8 @@ def changed(before: FileIdentity, now: FileIdentity, batch_id: int) -> SourceErr
     return SourceError(
         "SOURCE_FILE_CHANGED",
         f"{before.path}: {difference}, and is not landed yet",
-        hint="put the first content back (a file above 64 MiB with its time: `cp -p`); to give its "
-        "records up, make the file empty; deliver what is new under another name",
+        hint="restore the first content (above 64 MiB also the time: `cp -p`); to give its "
+        "records up, make the file empty; deliver new records under another name",
     )
 
 

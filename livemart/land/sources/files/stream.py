@@ -324,5 +324,5 @@ def _torn(path: Path, error: Any) -> StateError:
     return StateError(
         "CHECKPOINT_TORN",
         f"{path}: {error}",
-        hint="put the checkpoint that belongs to this warehouse back, or start a new epoch",
+        hint="restore the checkpoint of this warehouse, or start a new epoch",
     )

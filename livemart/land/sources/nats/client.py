@@ -185,7 +185,7 @@ class NatsClient:
         first = await self._first(stream, next_)
         if first is not None and (first.seq or 0) < end:
             raise NatsUnreadableError(
-                f"message {first.seq} was not handed out: a replica of the stream lags behind"
+                f"message {first.seq} was not delivered: a replica of the stream lags behind"
             )
 
 

@@ -108,7 +108,7 @@ class NatsConnection:
                 text = _text_of(error)
                 said[:] = [*(it for it in said if it != text), f"{address}: {text}"]
                 await _close(client)
-        raise NatsUnreadableError("no server can be reached as `options` say")
+        raise NatsUnreadableError("no server of `options` can be reached")
 
     def _settings(self, client: Client, address: str, secrets: Mapping[str, str]) -> dict[str, Any]:
         """Return the arguments of a connection that its options say."""

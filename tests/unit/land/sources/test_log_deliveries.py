@@ -255,7 +255,7 @@ def test_what_options_name_and_is_not_there_is_waited_for(
 ) -> None:
     named_logs(monkeypatch, {"orders-9": "absent"})
 
-    with pytest.raises(SourceError, match="folder: not there: orders-9") as caught:
+    with pytest.raises(SourceError, match="folder: missing: orders-9") as caught:
         shop.land(0)
 
     assert caught.value.code == "SOURCE_UNREADABLE"

@@ -80,7 +80,7 @@ def test_each_property_is_told_with_its_place_and_value() -> None:
 
     assert first.code == "TABLE_PROPERTY_REFUSED"
     assert first.message.startswith(
-        "models/a.yml:7: model a: tblproperties: found delta.enableDeletionVectors: True: rows "
+        "models/a.yml:7: model a: tblproperties: found delta.enableDeletionVectors: True: deleted "
     )
     assert "delta.appendOnly" in second.message
     assert not property_mistakes(None, where)

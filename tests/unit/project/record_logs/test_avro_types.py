@@ -119,7 +119,7 @@ def test_a_type_that_fastavro_would_take_for_another_is_refused(name: str) -> No
     """Read as a union, the letters of the name would be its members."""
     schema = record("top", d=record(name, x="int"), e=record("u", z=name))
 
-    with pytest.raises(RefusedSchemaError, match=f"the name {name}, which is a word of Avro"):
+    with pytest.raises(RefusedSchemaError, match=f"the name {name}, which Avro reserves"):
         parsed(schema)
 
 

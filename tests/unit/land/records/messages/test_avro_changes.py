@@ -265,7 +265,7 @@ def test_what_is_no_row_is_a_letter_that_can_be_read(tmp_path: Path) -> None:
     assert misfit["_code_0"] == "TYPE_MISMATCH"
     assert json.loads(misfit["_record"])["after"]["status"] == "placed"
     assert (cut["_code_0"], plain["_code_0"]) == ("MALFORMED_RECORD", "MALFORMED_RECORD")
-    assert "no record of its schema" in cut["_detail_0"]
+    assert "does not match its schema" in cut["_detail_0"]
 
 
 def test_bare_records_are_read_by_the_schema_that_is_told() -> None:

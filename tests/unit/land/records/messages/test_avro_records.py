@@ -77,7 +77,7 @@ def test_every_end_and_every_byte_that_is_wrong_is_a_refusal_or_a_record() -> No
 
 
 def test_bytes_behind_a_record_and_a_record_without_fields_are_refused() -> None:
-    with pytest.raises(MalformedError, match="2 bytes are left behind its record"):
+    with pytest.raises(MalformedError, match="2 bytes remain after its record"):
         decode_record(encoded(VALUES, ORDER) + b"\0\0", parsed(ORDER))
     with pytest.raises(MalformedError, match="its record has no fields"):
         decode_record(encoded("text", "string"), parsed("string"))

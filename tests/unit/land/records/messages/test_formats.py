@@ -130,7 +130,7 @@ def test_avro_is_read_by_the_schema_that_is_told() -> None:
 
     assert is_record(judged[0])
     assert {row["_code_0"] for row in judged[1:]} == {"MALFORMED_RECORD"}
-    assert "1 bytes are left behind its record" in judged[2]["_detail_0"]
+    assert "1 bytes remain after its record" in judged[2]["_detail_0"]
 
 
 def test_a_record_of_avro_that_fits_no_column_is_a_letter_that_can_be_read() -> None:
@@ -255,7 +255,7 @@ def test_schemas_that_a_schema_refers_to_are_fetched_once_each() -> None:
         registry: dict[str, Any] = {"format": "avro", "schema_registry": address}
         columns = {"tip": "struct<amount:double>"}
         first, second = read(record, record, columns=columns, **registry)
-        with pytest.raises(RegistryAwayError, match=r"of%20gone.*it is not there"):
+        with pytest.raises(RegistryAwayError, match=r"of%20gone.*does not exist"):
             read(avro(number=2), **registry)
 
     assert (first["order_id"], first["tip"]) == (second["order_id"], second["tip"]) == ("a", price)

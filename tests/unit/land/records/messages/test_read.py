@@ -260,7 +260,7 @@ def test_a_broken_message_is_refused_with_its_offset_and_the_others_are_rows() -
         (8, "MALFORMED_RECORD", messages[1][1]),
         (9, "MALFORMED_RECORD", messages[2][1]),
     ]
-    assert chunk.refused[1].detail == "1 bytes are left behind its record"
+    assert chunk.refused[1].detail == "1 bytes remain after its record"
 
 
 def test_the_number_in_the_head_says_by_which_schema_a_message_was_written(tmp_path: Path) -> None:

@@ -77,7 +77,10 @@ def test_a_replay_reads_a_receipt_that_went_through_json(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "error"),
     [
-        (("orders/1.jsonl", "orders/9.jsonl"), r"SOURCE_FILE_CHANGED: orders/9\.jsonl: .*is gone"),
+        (
+            ("orders/1.jsonl", "orders/9.jsonl"),
+            r"SOURCE_FILE_CHANGED: orders/9\.jsonl: .*is missing",
+        ),
         (("away/1.jsonl",), r"SOURCE_FILE_UNREADABLE: away/1\.jsonl: its folder"),
     ],
     ids=["file", "folder"],

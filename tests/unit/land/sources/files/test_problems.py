@@ -116,7 +116,7 @@ def test_a_file_that_is_gone_before_its_replay_is_noticed(place: Place) -> None:
     place.forget("bronze.sales")
     path.unlink()
 
-    with pytest.raises(SourceError, match="is gone now") as caught:
+    with pytest.raises(SourceError, match="is missing before it has landed") as caught:
         place.land(0, path)
 
     assert caught.value.code == "SOURCE_FILE_CHANGED"
@@ -155,7 +155,9 @@ def test_a_file_that_goes_between_the_look_and_the_reading_is_noticed(
 
     monkeypatch.setattr(lines, "read_blocks", gone)
 
-    with pytest.raises(SourceError, match=r"sales/1\.jsonl: was delivered, is gone now") as caught:
+    with pytest.raises(
+        SourceError, match=r"sales/1\.jsonl: was delivered, and is missing"
+    ) as caught:
         place.land(0, path)
 
     assert caught.value.code == "SOURCE_FILE_CHANGED"
