@@ -148,7 +148,8 @@ class LogWatcher:
                     "project_refused",
                     files=" ".join(files),
                     error=str(error),
-                    hint="correct it: the stream continues with the previous project, and checks again",
+                    hint="correct it: the stream continues with the previous project, "
+                    "and checks again",
                 )
             case events.BatchRetried(error, failures, attempts):
                 self._log.warning(

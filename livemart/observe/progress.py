@@ -182,7 +182,9 @@ class TerminalWatcher:
                     strategy = f", {change.strategy}" if change.strategy else ""
                     self._say(f"  {short_name(change.unique_id)} {change.word}{strategy}")
             case events.EditRefused(files, error):
-                self._say(f"edit refused, the previous project keeps running: {', '.join(files)}", "red")
+                self._say(
+                    f"edit refused, the previous project keeps running: {', '.join(files)}", "red"
+                )
                 self._say(f"  {error}".replace("\n", "\n  "), "red")
             case events.BatchRetried(error, failures, attempts):
                 failed = f" ({failures} of {attempts} attempts failed)" if failures else ""
