@@ -20,7 +20,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.inspect.verify import Comparison, verify_models
 from livemart.land.hand_over import hand_over
 from livemart.project.dbt import Dbt
-from livemart.refresh.context import KeptBetweenBatches
+from livemart.refresh.context import BatchMemory
 from livemart.run.events import BatchRetried, EditRefused, EditTaken, RunEvent
 from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.run.runtime import Runtime, load_runtime
@@ -178,7 +178,7 @@ class ProjectRun:
             warehouse=run.warehouse,
             log=run.log,
             read_at=kept.files.look(),
-            between_batches=KeptBetweenBatches(),
+            between_batches=BatchMemory(),
         )
         return run
 

@@ -46,7 +46,7 @@ from livemart.land.sources.kinds import open_logs
 from livemart.land.sources.log_deliveries import LogDeliveries, LogPlan, UnreadableLogError
 from livemart.land.sources.log_looks import LogLooks
 from livemart.land.sources.manifest import Manifest, ManifestStore, Offsets
-from livemart.land.sources.record_log import Reached
+from livemart.land.sources.record_log import LogProgress
 from livemart.land.tables import create_tables
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
@@ -213,7 +213,7 @@ class Landing:
         if self._until is None:
             until: dict[str, Offsets] = {}
             for name, log in self._logs.items():
-                with self._told_away([name]):
+                with self._noting_unreadable([name]):
                     until[name] = log.ends()
             self._until = until
         self._is_ending, self.failure = False, None
@@ -265,11 +265,11 @@ class Landing:
         if earlier is None and manifest.deliveries:
             store.write(manifest)
         elif earlier is not None:
-            with self._told_away(manifest.relations):
+            with self._noting_unreadable(manifest.relations):
                 deliveries = self._check_replay(manifest, batch.waiting())
             if deliveries != list(manifest.deliveries):
                 batch = self._micro_batch(replace(manifest, deliveries=deliveries), is_replay=True)
-        with self._told_away(batch.reading):
+        with self._noting_unreadable(batch.reading):
             landed = batch.land()
         failpoint("landing.after")
         self._learn_sizes(manifest, landed)
@@ -310,7 +310,7 @@ class Landing:
         self._record_sizes.keep()
 
     @contextmanager
-    def _told_away(self, relations: Sequence[str]) -> Iterator[None]:
+    def _noting_unreadable(self, relations: Sequence[str]) -> Iterator[None]:
         """Note for those who look that the log of some source tables cannot be read."""
         try:
             yield
@@ -380,13 +380,13 @@ class Landing:
         tables = [*self._sources, *(deletes_relation(source) for source in keyed)]
         landed_at = self._now().astimezone(UTC)
         deliveries = [*self._files.plan(files), *watched.changed()]
-        reached = self._reached()
+        reached = self._log_progress()
         for (log, after, max_records), names in self._log_readers(reached).items():
-            with self._told_away(names):
+            with self._noting_unreadable(names):
                 planned = log.plan(names, after, max_records)
             if planned.delivery is not None:
                 deliveries.append(planned.delivery)
-                now = Reached.of(planned.offsets, planned.identities)
+                now = LogProgress.of(planned.offsets, planned.identities)
                 reached |= dict.fromkeys(names, now)
             self._look(log, names, planned, landed_at)
         self._looks.keep()
@@ -408,36 +408,36 @@ class Landing:
         self._looks.answered(names, at, planned.ends, planned.offsets, log.oldest_at(waiting))
 
     def _log_readers(
-        self, reached: Mapping[str, Reached]
-    ) -> Mapping[tuple[LogDeliveries, Reached, int], list[str]]:
+        self, reached: Mapping[str, LogProgress]
+    ) -> Mapping[tuple[LogDeliveries, LogProgress, int], list[str]]:
         """Return the relations that read a log from the same offsets on, in the same steps."""
-        readers: dict[tuple[LogDeliveries, Reached, int], list[str]] = {}
+        readers: dict[tuple[LogDeliveries, LogProgress, int], list[str]] = {}
         for name, log in self._logs.items():
             limit = self._sources[name].arrival.max_records_per_trigger or _MOST_RECORDS
-            readers.setdefault((log, reached.get(name, Reached()), limit), []).append(name)
+            readers.setdefault((log, reached.get(name, LogProgress()), limit), []).append(name)
         return readers
 
-    def _reached(self) -> dict[str, Reached]:
+    def _log_progress(self) -> dict[str, LogProgress]:
         """Return how far each source table has read its log.
 
         One that is not known yet begins with the log; if it has no keys, behind the records that
         its table holds.
         """
         newest = next(self._manifests().newest_first(), None)
-        reached = dict[str, Reached]()
+        reached = dict[str, LogProgress]()
         if newest is not None:
             for name, offsets in newest.offsets.items():
-                reached[name] = Reached.of(offsets, newest.identities.get(name, {}))
+                reached[name] = LogProgress.of(offsets, newest.identities.get(name, {}))
         for name in self._logs:
             if name not in reached:
                 is_append_only = not self._sources[name].row_rules.keys
                 landed = landed_offsets(self._warehouse, name) if is_append_only else {}
-                reached[name] = Reached.of(landed or None, {})
+                reached[name] = LogProgress.of(landed or None, {})
         return reached
 
     def is_behind(self) -> bool:
         """Return whether a log holds records that waited when the stream was first started."""
-        reached = self._reached() if self._until else {}
+        reached = self._log_progress() if self._until else {}
         return any(
             self._logs[name].is_behind(dict(reached[name].offsets or ()), ends)
             for name, ends in (self._until or {}).items()

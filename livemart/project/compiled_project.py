@@ -50,7 +50,7 @@ class CompiledProject:
         self._mentioning: dict[str, bool] = {}
 
     @property
-    def of_the_run(self) -> frozenset[str]:
+    def run_dependent(self) -> frozenset[str]:
         """The nodes, compiled or refused, whose SQL may differ from run to run."""
         ended = self._compiled.keys() | self.refused.keys()
         return frozenset(

@@ -201,12 +201,12 @@ class Dbt:
                 self._write_manifest(lambda it: manifest.writable_manifest().write(str(it)))
         if errors or mistakes:
             raise ConfigErrors([*{str(error): error for error in errors}.values(), *mistakes])
-        if of_the_run := read.of_the_run:
-            self._take_samples(read, of_the_run, cursor)
+        if run_dependent := read.run_dependent:
+            self._take_samples(read, run_dependent, cursor)
             read.renew()
         self._loaded = read
         self.is_repeatable = (
-            not (self._has_asked or self.writing or of_the_run or read.refused)
+            not (self._has_asked or self.writing or run_dependent or read.refused)
             and replace(hooks.hooks, functions=()) == NO_HOOKS
             and not any(model.is_of_dbt for model in read.project.models.values())
         )
@@ -239,10 +239,10 @@ class Dbt:
         from dbt.config.project import load_raw_project
 
         file = profiles_folder(self.project_dir, self.profiles_dir) / "profiles.yml"
-        chosen = self._target or _said("TARGET")
+        chosen = self._target or _dbt_variable("TARGET")
         with _rendering(self.project_dir, self._vars) as renderer:
             written = load_raw_project(str(self.project_dir)).get("profile")
-            name = _said("PROFILE") or renderer.render_value(written)
+            name = _dbt_variable("PROFILE") or renderer.render_value(written)
             profiles = read_profile(str(file.parent))
             if not isinstance(profile := profiles.get(name), dict):
                 raise _no_profile(file, name, [key for key in profiles if key != "config"])
@@ -308,7 +308,7 @@ class Dbt:
             ConfigError: DBT_FAILED, if dbt could not begin: the project may be half edited.
         """
         loaded = self._compiled(unique_ids)
-        self._take_samples_again(loaded, loaded.of_the_run & set(unique_ids))
+        self._take_samples_again(loaded, loaded.run_dependent & set(unique_ids))
         loaded.renew()
         return loaded.project
 
@@ -318,9 +318,9 @@ class Dbt:
         Raises:
             ConfigError: DBT_FAILED, as `compile_again`.
         """
-        loaded = self._compiled(self.of_the_run - self.writing)
+        loaded = self._compiled(self.run_dependent - self.writing)
         # With other answers it is other SQL in every run.
-        self._take_samples_again(loaded, loaded.of_the_run & loaded.asking)
+        self._take_samples_again(loaded, loaded.run_dependent & loaded.asking)
         loaded.renew()
         return loaded.project
 
@@ -386,9 +386,9 @@ class Dbt:
             return self._invoke(_COMPILE), questions
 
     @property
-    def of_the_run(self) -> frozenset[str]:
+    def run_dependent(self) -> frozenset[str]:
         """The nodes whose SQL may differ from run to run, by unique id."""
-        return self._loaded.of_the_run if self._loaded is not None else frozenset()
+        return self._loaded.run_dependent if self._loaded is not None else frozenset()
 
     def keep_answers(self, unique_id: str, questions: tuple[Question, ...]) -> None:
         """Note what a node's questions are answered now, where its SQL is that of these answers."""
@@ -439,7 +439,7 @@ class Dbt:
             self.is_repeatable = False
             # All is built: whether what it asked makes other SQL in other runs is seen later.
             with suppress(ConfigError):
-                self._take_samples_again(loaded, loaded.of_the_run & loaded.asking)
+                self._take_samples_again(loaded, loaded.run_dependent & loaded.asking)
             loaded.renew()
         return {item.unique_id: item for item in map(node_result, ended)}
 
@@ -708,6 +708,6 @@ def _no_profile(file: Path, name: object, names: Sequence[str]) -> ConfigError:
     )
 
 
-def _said(name: str) -> str | None:
+def _dbt_variable(name: str) -> str | None:
     """Return what the environment says of a flag of dbt's."""
     return os.environ.get(f"DBT_ENGINE_{name}") or os.environ.get(f"DBT_{name}")

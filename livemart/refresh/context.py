@@ -30,7 +30,7 @@ class SqlChanged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptBetweenBatches:
+class BatchMemory:
     """The knowledge that stays from one batch to the next, as long as the process lives.
 
     `sum_limits`: the limits of a model's totals (None: not exact), by model and types, asked of
@@ -58,7 +58,7 @@ class BatchContext:
     lane: Literal["auto", "small", "large"]
     small_lane_rows: int
     threads: int
-    between_batches: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
+    between_batches: BatchMemory = field(default_factory=BatchMemory)
     _lanes: dict[SessionSpec, LargeLane] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 

@@ -25,7 +25,7 @@ from livemart.spark_sql import literal
 class ModelRun:
     """One model in one batch: `stored` is its own table as of the frontier.
 
-    `inputs` are in the order of the plan's occurrences; `sum_limits`: see KeptBetweenBatches;
+    `inputs` are in the order of the plan's occurrences; `sum_limits`: see BatchMemory;
     `zone`: of the session in which its SQL is run.
     """
 

@@ -98,7 +98,7 @@ class BatchRunner:
         if frontier.epoch == self.epoch and frontier.batch_id >= landed.batch_id:
             return BatchOutcome(landed.batch_id, None)
         check_landed(frontier, runtime.landed_relations, runtime.warehouse, self.epoch)
-        if runtime.dbt.of_the_run:
+        if runtime.dbt.run_dependent:
             root = runtime.settings.warehouse
             started_at = run_start(root, self.epoch, landed.batch_id, started_at)
         runtime.dbt.run = run_of(self.epoch, landed.batch_id, started_at)
@@ -125,7 +125,7 @@ class BatchRunner:
         runtime, frontier = self.runtime, self.runtime.log.newest()
         batch = self._draft("build", landed, frontier, started_at)
         runtime.dbt.run = run_of(self.epoch, landed.batch_id, started_at)
-        tests = runtime.dbt.of_the_run & runtime.project.tests.keys()
+        tests = runtime.dbt.run_dependent & runtime.project.tests.keys()
         if tests := tests - runtime.dbt.writing:
             runtime.adopt(runtime.dbt.compile_again(tests))
         batch = replace(batch, starts=self._left_out(None))
@@ -183,7 +183,7 @@ class BatchRunner:
             project=runtime.project,
             starts=starts,
             unedited=unedited,
-            of_the_run=runtime.dbt.of_the_run,
+            run_dependent=runtime.dbt.run_dependent,
         )
 
     def _left_out(self, frontier: Snapshot | None) -> dict[str, Start]:

@@ -120,7 +120,7 @@ class BatchQuestions:
             SqlChanged: it has other SQL now.
         """
         runtime = self._runtime
-        if self._has_begun or not (of_the_run := runtime.dbt.of_the_run):
+        if self._has_begun or not (run_dependent := runtime.dbt.run_dependent):
             return
         self._has_begun = True
         try:
@@ -132,10 +132,10 @@ class BatchQuestions:
                 if plan.varies_with_run:
                     self.lost[unique_id] = error.message
             return
-        for node in of_the_run:
+        for node in run_dependent:
             if message := project.node(node).uncompiled:
                 self._lose_readers(project, node, f"{project.node(node).file}: {message}")
-        self._remake_views(project, of_the_run)
+        self._remake_views(project, run_dependent)
         if project != runtime.project:
             raise SqlChanged
 

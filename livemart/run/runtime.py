@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigErrors, RefreshError
-from livemart.refresh.context import KeptBetweenBatches
+from livemart.refresh.context import BatchMemory
 from livemart.run.events import ReportEvent, StepBegan
 from livemart.run.input_files import Look, ProjectFiles, project_files, waiting_files
 from livemart.run.target_folder import target_folder
@@ -58,7 +58,7 @@ class Runtime:
     """Those of the project."""
     read_at: Look
     """A look at the files from before they were read."""
-    between_batches: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
+    between_batches: BatchMemory = field(default_factory=BatchMemory)
     """Survives an edit of the project."""
     cache: ProjectCache | None = None
     """Keeps the project for the next command."""

@@ -37,7 +37,7 @@ class Batch:
     """The starts of stored models, by unique id; in a build, of those that it leaves out."""
     unedited: Mapping[str, str] = field(default_factory=dict)
     """The outcome at the frontier of the tests that are unchanged, by unique id."""
-    of_the_run: frozenset[str] = frozenset()
+    run_dependent: frozenset[str] = frozenset()
     """The nodes whose SQL mentions its run."""
     snapshot: Snapshot | None = None
     """Is in the log once it is appended."""
@@ -102,7 +102,7 @@ def stages(batch: Batch) -> Iterator[Stage]:
     if batch.kind == "build" or frontier is None:
         yield from (BuildModels(), CheckModels(), EndBuild(), AppendSnapshot())
     elif _has_changed(batch, frontier):
-        if batch.of_the_run:
+        if batch.run_dependent:
             yield CompileForRun()
         models = batch.project.models
         seeds = {
@@ -124,7 +124,7 @@ def stages(batch: Batch) -> Iterator[Stage]:
 def _has_changed(batch: Batch, frontier: Snapshot) -> bool:
     """Return True if models are to be refreshed, or the log names other models or tests."""
     # Rows of a held snapshot that depend on its run would carry the stamps of another one.
-    is_of_a_run = frontier.status == "held" and bool(batch.of_the_run)
+    is_of_a_run = frontier.status == "held" and bool(batch.run_dependent)
     return (
         batch.landed.has_records
         or batch.sources != frontier.sources

@@ -32,7 +32,7 @@ from livemart.land.sources.record_log import (
     CompactedRecordLog,
     DatedRecordLog,
     LastingRecordLog,
-    Reached,
+    LogProgress,
     RecordLog,
     SteadyRecordLog,
     plan_ranges,
@@ -136,7 +136,9 @@ class LogDeliveries:
             end > max(after.get(name, 0), starts.get(name, 0)) for name, end in until.items()
         )
 
-    def plan(self, relations: Iterable[str], reached: Reached, max_records: int | None) -> LogPlan:
+    def plan(
+        self, relations: Iterable[str], reached: LogProgress, max_records: int | None
+    ) -> LogPlan:
         """Return what a new micro-batch reads for source tables that have read equally far.
 
         Raises:
@@ -174,7 +176,7 @@ class LogDeliveries:
         return LogDeliveries(self.kind, self._asked("its partitions", log.steady), self._after_loss)
 
     def _plan(
-        self, relations: tuple[str, ...], reached: Reached, max_records: int | None
+        self, relations: tuple[str, ...], reached: LogProgress, max_records: int | None
     ) -> LogPlan:
         starts = self._by_partition("its start", self._log.starts)
         after, identities_before = dict(reached.offsets or ()), dict(reached.identities)

@@ -111,7 +111,7 @@ def check_name(name: object) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class LogProgress:
     """How far source tables have read a log.
 
     `offsets`: behind the last record of each partition, None if nothing was read; `identities`: of
@@ -122,7 +122,7 @@ class Reached:
     identities: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, offsets: Mapping[str, int] | None, identities: Mapping[str, str]) -> Reached:
+    def of(cls, offsets: Mapping[str, int] | None, identities: Mapping[str, str]) -> LogProgress:
         """Return the same, in the order of the names."""
         pairs = None if offsets is None else tuple(sorted(offsets.items()))
         return cls(pairs, tuple(sorted(identities.items())))

@@ -34,7 +34,7 @@ def test_a_model_that_says_something_of_the_run_is_known(tmp_path: Path) -> None
 
     project = dbt.load()
 
-    assert dbt.of_the_run == {"model.jaffle.stamped", "model.jaffle.daily"}
+    assert dbt.run_dependent == {"model.jaffle.stamped", "model.jaffle.daily"}
     stamped = project.models["model.jaffle.stamped"]
     assert stamped.compiled_code == "select 'id' as run, 'build' as which"
     assert stamped.in_other_runs == tuple(

@@ -19,7 +19,7 @@ from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Model, Project
 from livemart.refresh import models
-from livemart.refresh.context import BatchContext, KeptBetweenBatches, SqlChanged
+from livemart.refresh.context import BatchContext, BatchMemory, SqlChanged
 from livemart.refresh.frontier import Broken, LeftAlone, Rebuild, Refresh, Rest, Start, Wait
 from livemart.refresh.inputs import PinnedInputs
 from livemart.spark.model_errors import ModelFailedError
@@ -116,7 +116,7 @@ class Batches:
         )
         self.plans = ProjectPlans(self.project)
         self.warehouse = Warehouse(folder)
-        self.between_batches = KeptBetweenBatches()
+        self.between_batches = BatchMemory()
         self.tried: list[str] = []
         patch.setattr(self.warehouse, "table_id", lambda relation: "t")
         patch.setattr(models, "refresh_full", self._refresh_full)

@@ -90,15 +90,15 @@ RELEASE = [CarryModels(), CheckModels(is_reported=False), AppendSnapshot(appends
             id="a seed",
         ),
         pytest.param(replace(UNCHANGED, unedited={}), REFRESH, id="a test"),
-        pytest.param(replace(UNCHANGED, of_the_run=frozenset({TOTALS})), [], id="another run"),
+        pytest.param(replace(UNCHANGED, run_dependent=frozenset({TOTALS})), [], id="another run"),
         pytest.param(
-            replace(UNCHANGED, of_the_run=frozenset({TOTALS}), unedited={}),
+            replace(UNCHANGED, run_dependent=frozenset({TOTALS}), unedited={}),
             [CompileForRun(), *REFRESH],
             id="a test, and another run",
         ),
         pytest.param(replace(UNCHANGED, frontier=HELD), RELEASE, id="nothing, but it is held"),
         pytest.param(
-            replace(UNCHANGED, frontier=HELD, of_the_run=frozenset({TOTALS})),
+            replace(UNCHANGED, frontier=HELD, run_dependent=frozenset({TOTALS})),
             [CompileForRun(), *REFRESH],
             id="held rows that tell of a run",
         ),

@@ -109,7 +109,7 @@ class KafkaClient:
     ) -> None:
         self._settings = {"bootstrap.servers": servers, **_DEFAULTS, **settings, **secrets}
         self._secrets = secrets
-        self._said: deque[KafkaError] = deque(maxlen=_NEWEST_WORDS)
+        self._client_errors: deque[KafkaError] = deque(maxlen=_NEWEST_WORDS)
         self._asking: AdminClient | None = None
         self._readers: list[Consumer] = []
         self._isolation = (
@@ -245,7 +245,7 @@ class KafkaClient:
     def _consumer(self) -> Consumer:
         isolation = {"isolation.level": "read_committed"}
         settings: dict[str, Any] = {**isolation, **self._settings, **_READING}
-        settings["error_cb"] = self._hear
+        settings["error_cb"] = self._on_error
         return self._guarded(lambda: Consumer(settings, logger=_silent()))
 
     def _asked(self, ask: Callable[[AdminClient], _T]) -> _T:
@@ -253,11 +253,11 @@ class KafkaClient:
             settings: dict[str, Any] = {
                 name: value for name, value in self._settings.items() if name != "isolation.level"
             }
-            settings["error_cb"] = self._hear
+            settings["error_cb"] = self._on_error
             self._asking = self._guarded(lambda: AdminClient(settings, logger=_silent()))
         admin = self._asking
         # Reports about earlier calls are no cause of later failures.
-        self._said.clear()
+        self._client_errors.clear()
         try:
             return self._guarded(lambda: ask(admin))
         finally:
@@ -278,14 +278,16 @@ class KafkaClient:
         if self._asking is not None:
             # Lets the client say what is still to be heard.
             self._asking.poll(0)
-        heard = [*self._said, *([error] if error is not None else [])]
-        said = [it for it in dict.fromkeys(it.str() for it in self._said) if it not in text]
-        self._said.clear()
+        heard = [*self._client_errors, *([error] if error is not None else [])]
+        said = [
+            it for it in dict.fromkeys(it.str() for it in self._client_errors) if it not in text
+        ]
+        self._client_errors.clear()
         kind = KafkaDeniedError if any(map(is_denial, heard)) else KafkaUnreadableError
         return kind(redacted("; ".join([text, *said]), self._secrets))
 
-    def _hear(self, error: KafkaError) -> None:
-        self._said.append(error)
+    def _on_error(self, error: KafkaError) -> None:
+        self._client_errors.append(error)
 
 
 def is_denial(error: KafkaError) -> bool:

@@ -43,7 +43,9 @@ def test_an_address_that_nobody_listens_at_is_told_with_its_cause(
 
 def test_what_the_client_says_is_told_without_secrets() -> None:
     client = KafkaClient("127.0.0.1:1", {}, {"sasl.password": "hunter2"})
-    client._said.append(KafkaError(KafkaError._ALL_BROKERS_DOWN, "no such user: me:hunter2"))
+    client._client_errors.append(
+        KafkaError(KafkaError._ALL_BROKERS_DOWN, "no such user: me:hunter2")
+    )
 
     assert str(client._error("it failed")) == "it failed; no such user: me:***"
 
@@ -91,5 +93,5 @@ def test_a_partition_between_two_leaders_is_not_taken_for_an_emptied_one(
 def test_only_what_no_waiting_mends_is_a_denial(code: int, text: str, expected: bool) -> None:
     assert is_denial(KafkaError(code, text)) is expected
     client = KafkaClient("127.0.0.1:1", {}, {})
-    client._hear(KafkaError(code, text))
+    client._on_error(KafkaError(code, text))
     assert isinstance(client._error("no answer"), PermissionError) is expected

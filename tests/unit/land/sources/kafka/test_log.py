@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from livemart.land.sources.kafka.client import KafkaTopic
 from livemart.land.sources.kafka.log import KafkaLog
 from livemart.land.sources.log_deliveries import LogDeliveries
-from livemart.land.sources.record_log import Reached
+from livemart.land.sources.record_log import LogProgress
 
 Places = Sequence[tuple[str, int]]
 
@@ -36,8 +36,10 @@ def test_a_plan_is_of_the_topics_of_one_moment() -> None:
     log.__dict__["_client"] = cluster
     deliveries = LogDeliveries("kafka", log)
 
-    first = deliveries.plan(["bronze.orders"], Reached(), None)
-    second = deliveries.plan(["bronze.orders"], Reached.of(first.offsets, first.identities), None)
+    first = deliveries.plan(["bronze.orders"], LogProgress(), None)
+    second = deliveries.plan(
+        ["bronze.orders"], LogProgress.of(first.offsets, first.identities), None
+    )
 
     assert cluster.asked == 2
     assert first.ends == {"shop/orders/0": 10}

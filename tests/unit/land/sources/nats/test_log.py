@@ -12,7 +12,7 @@ from livemart.land.sources import log_deliveries
 from livemart.land.sources.log_deliveries import LogDeliveries
 from livemart.land.sources.nats.client import StreamBounds, is_compacted
 from livemart.land.sources.nats.log import NatsLog
-from livemart.land.sources.record_log import Reached
+from livemart.land.sources.record_log import LogProgress
 
 
 class Server:
@@ -31,8 +31,10 @@ def test_a_plan_is_of_what_the_stream_holds_at_one_moment(monkeypatch: pytest.Mo
     monkeypatch.setattr(NatsLog, "_client", server)
     deliveries = LogDeliveries("nats", NatsLog("nats://nowhere:4222", "ORDERS"))
 
-    first = deliveries.plan(["bronze.orders"], Reached(), None)
-    second = deliveries.plan(["bronze.orders"], Reached.of(first.offsets, first.identities), None)
+    first = deliveries.plan(["bronze.orders"], LogProgress(), None)
+    second = deliveries.plan(
+        ["bronze.orders"], LogProgress.of(first.offsets, first.identities), None
+    )
 
     assert server.asked == 2
     assert [it.delivery and it.delivery.receipt["read"] for it in (first, second)] == [
@@ -56,9 +58,9 @@ def test_what_newer_messages_of_a_subject_replaced_is_no_loss(
 ) -> None:
     monkeypatch.setattr(NatsLog, "_client", Bucket(is_compacted=True))
     deliveries = LogDeliveries("nats", NatsLog("nats://nowhere:4222", "ORDERS"))
-    reached = Reached.of({"ORDERS": 3}, {"ORDERS": "then"})
+    reached = LogProgress.of({"ORDERS": 3}, {"ORDERS": "then"})
 
-    new = deliveries.plan(["bronze.orders"], Reached(), None).delivery
+    new = deliveries.plan(["bronze.orders"], LogProgress(), None).delivery
     later = deliveries.plan(["bronze.orders"], reached, None).delivery
 
     assert new is not None and new.receipt == {
@@ -74,7 +76,7 @@ def test_what_ran_out_before_it_was_read_stops_landing(monkeypatch: pytest.Monke
     monkeypatch.setattr(NatsLog, "_client", Bucket(is_compacted=False))
     monkeypatch.setattr(log_deliveries, "_BETWEEN_LOOKS_S", 0)
     deliveries = LogDeliveries("nats", NatsLog("nats://nowhere:4222", "ORDERS"))
-    reached = Reached.of({"ORDERS": 3}, {"ORDERS": "then"})
+    reached = LogProgress.of({"ORDERS": 3}, {"ORDERS": "then"})
 
     with pytest.raises(SourceError, match="records 3 to 4 had expired"):
         deliveries.plan(["bronze.orders"], reached, None)
