@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pyarrow as pa
 
 from tests.serve.apps import Site, site
 from tests.serve.auth.tenant_cases import ARROW, CSV
+from tests.serve.live.events import open_stream
+from tests.serve.live.push_world import KEY, World, apply, until_mark
 from tests.store.stores import fill_store, make_orders, reference_tables
+from tests.waits import PATIENCE_S
 
 DISHES = "/v1/models/restaurant_top_dishes"
 
@@ -104,3 +109,37 @@ def test_a_walk_ends_with_410_when_own_rows_have_changed_and_only_then(tmp_path:
     assert [each.status_code for each in filled_again] == [410, 410]
     assert changed[1].json()["code"] == "SNAPSHOT_GONE"
     assert "begin again without after" in changed[1].json()["detail"]
+
+
+# 1 s.
+def test_a_walk_and_the_stream_from_its_position_are_the_whole_without_gap_or_overlap(
+    world: World,
+) -> None:
+    host, port = world.address
+    path = "/v1/models/restaurant_top_dishes"
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    with httpx2.Client(base_url=f"http://{host}:{port}", timeout=PATIENCE_S) as client:
+        first = client.get(f"{path}?limit=4")
+        world.publish("r1", "r2", "r3")
+        gone = client.get(f"{path}?limit=4&after={first.json()['next']}")
+        after: str | None = ""
+        positions = set()
+        while after is not None:
+            page = client.get(f"{path}?limit=4{after and f'&after={after}'}")
+            positions.add(page.headers["livemart-changes-after"])
+            for row in page.json()["rows"]:
+                assert rows.setdefault(tuple(row[name] for name in KEY), row) is row
+            after = page.json()["next"]
+    for restaurant in ("r1", "r3"):
+        world.publish(restaurant)
+
+    async def follow() -> None:
+        async with open_stream(world.address, f"{path}/stream?after={positions.pop()}") as stream:
+            for event in await until_mark(stream, 4):
+                assert event.kind != "reset"
+                apply(rows, event)
+
+    assert (gone.status_code, len(positions)) == (410, 1)
+    asyncio.run(follow())
+    expected = world.rows("restaurant_top_dishes")
+    assert len(expected) > 8 and rows == {tuple(row[n] for n in KEY): row for row in expected}
