@@ -26,6 +26,7 @@ from livemart.plan.sql.determinism import is_unsteady
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
 from livemart.plan.sql.used_columns import reads_every_column
+from livemart.plan.stored_queries import StoredQuery, stored_queries
 from livemart.plan.strategies.signed import Append, Signed
 from livemart.project.graph import OVERALL_WATERMARK, DataTest, Model, Project
 from livemart.project.session_spec import SessionSpec
@@ -69,6 +70,8 @@ class ProjectPlans:
         self.project = project
         # By unique id, in dependency order.
         self.models: Mapping[str, Plan] = {}
+        # Those of the models that have a table, in the same order.
+        self.stored: Mapping[str, StoredQuery] = {}
         self._stored_columns = stored_columns
         # Those of the tables that exist, by relation, on which the models are planned.
         self.columns: Mapping[str, tuple[str, ...]] | None = None
@@ -101,6 +104,7 @@ class ProjectPlans:
             self.columns = columns
             self._planned_queries = PlannedQueries(self._planned_queries)
             self.models, self._inputs = _plan_models(project, columns, self._planned_queries)
+            self.stored = stored_queries(project, self.models)
             self._by_text.clear()
 
     def flat(self, test: DataTest) -> Flat | None:
@@ -153,7 +157,7 @@ class ProjectPlans:
         key = (text, session)
         if key not in self._by_text:
             inputs = replace(self._inputs, views=views_of(self.project, session))
-            other_views = _view_relations(self.project) - inputs.views.keys()
+            other_views = view_relations(self.project) - inputs.views.keys()
             self._by_text[key] = _in_session(
                 session, plan_query(text, inputs, self._planned_queries), other_views
             )
@@ -205,7 +209,7 @@ def _plan_models(
     )
     by_session = {project.session.of_a_view: common}
     other_views: dict[SessionSpec, list[dict[str, str]]] = {}
-    all_views = _view_relations(project)
+    all_views = view_relations(project)
     plans: dict[str, Plan] = {}
     for unique_id, model in project.models.items():
         session = model.session.of_a_view
@@ -295,6 +299,11 @@ def views_of(project: Project, session: SessionSpec, run: int | None = None) -> 
         and model.compiled_code is not None
         and model.session.of_a_view == session.of_a_view
     }
+
+
+def view_relations(project: Project) -> set[str]:
+    """Return the relations of all views, whatever their session."""
+    return {model.relation for model in project.models.values() if model.materialized == "view"}
 
 
 def as_in_run(node: Model | DataTest, run: int) -> str | None:
@@ -408,10 +417,6 @@ def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) 
         return plan
     reason = Reason("SESSION_SETTING", f"`{setting}` may give its SQL another meaning", None)
     return replace(plan, strategy=Full((reason,)), unique_key=(), notes=())
-
-
-def _view_relations(project: Project) -> set[str]:
-    return {model.relation for model in project.models.values() if model.materialized == "view"}
 
 
 def _under_policy(model: Model, plan: Plan) -> Plan:

@@ -15,7 +15,6 @@ from livemart.arrow.sum_limits import SumLimits
 from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.own_faults import OwnFaults
-from livemart.project.graph import Model
 from livemart.project.session_spec import SessionSpec
 from livemart.project.sessions import session_of
 from livemart.refresh.views import SharedViews
@@ -67,20 +66,18 @@ class BatchContext:
         """Spark's commits: one for all threads, as the transaction id is the session's."""
         return LargeLane(self.spark, self.warehouse)
 
-    def lane_of(self, model: Model) -> LargeLane:
-        """Return the large lane of the model's own session.
+    def lane_of(self, session: SessionSpec) -> LargeLane:
+        """Return the large lane of a session.
 
         Raises:
             PySparkException: a statement of a hook fails.
         """
-        if model.session.is_plain:
+        if session.is_plain:
             return self.large_lane
         with self._lock:
-            if model.session not in self._lanes:
-                self._lanes[model.session] = LargeLane(
-                    session_of(self.spark, model.session), self.warehouse
-                )
-            return self._lanes[model.session]
+            if session not in self._lanes:
+                self._lanes[session] = LargeLane(session_of(self.spark, session), self.warehouse)
+            return self._lanes[session]
 
     @cached_property
     def tags(self) -> Tags:

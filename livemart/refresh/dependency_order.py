@@ -14,9 +14,6 @@ from graphlib import TopologicalSorter
 from types import MappingProxyType
 from typing import TypeVar
 
-from livemart.plan.project_plans import ProjectPlans
-from livemart.project.graph import Model, Project
-
 _Result = TypeVar("_Result")
 _NO_COSTS: Mapping[str, float] = MappingProxyType({})
 
@@ -58,35 +55,6 @@ def in_dependency_order(
                 node = running.pop(future)
                 yield node, future.result()
                 graph.done(node)
-
-
-def stored_parents(plans: ProjectPlans) -> dict[str, set[str]]:
-    """Return the stored models that each stored model reads, through views as well."""
-    models = plans.project.models
-    parents: dict[str, set[str]] = {}
-    stored: dict[str, str] = {}
-    for unique_id, model in models.items():
-        if model.is_stored:
-            flat = plans.models[unique_id].flat
-            # Tables that SQL names without `ref` are read as well, if they come before.
-            named = {stored[it] for it in flat.relations if it in stored} if flat else set[str]()
-            parents[unique_id] = read_tables(plans.project, model) & models.keys() | named
-            stored[model.relation] = unique_id
-    return parents
-
-
-def read_tables(project: Project, model: Model) -> set[str]:
-    """Return the stored models and the sources that a model reads, through views."""
-    tables: set[str] = set()
-    stack = list(model.depends_on)
-    while stack:
-        unique_id = stack.pop()
-        parent = project.models.get(unique_id)
-        if parent is not None and not parent.is_stored:
-            stack.extend(parent.depends_on)
-        elif parent is not None or unique_id in project.sources:
-            tables.add(unique_id)
-    return tables
 
 
 def _left_after(parents: Mapping[str, Set[str]], costs: Mapping[str, float]) -> dict[str, float]:

@@ -19,8 +19,8 @@ from livemart.conflicts import TableChangedError
 from livemart.delta.log import LogEntry
 from livemart.delta.tags import Tags, is_of_epoch
 from livemart.errors import StateError
-from livemart.plan.project_plans import ProjectPlans, is_same_text
-from livemart.refresh.dependency_order import stored_parents
+from livemart.plan.project_plans import is_same_text
+from livemart.plan.stored_queries import StoredQuery
 from livemart.state.snapshots import LEFT_OUT, ModelState, SetAside, Snapshot
 
 
@@ -92,7 +92,7 @@ class Tables(Protocol):
 
 def find_starts(
     newest: Snapshot,
-    plans: ProjectPlans,
+    stored: Mapping[str, StoredQuery],
     tables: Tables,
     tags: Tags,
     *,
@@ -100,11 +100,11 @@ def find_starts(
     selected: Set[str] = frozenset(),
     is_outdated: bool = False,
 ) -> dict[str, Start]:
-    """Return where each stored model of a project starts, by unique id, in dependency order.
+    """Return where each stored query of a project starts, by unique id, in dependency order.
 
     Args:
         newest: the frontier.
-        plans: of the project.
+        stored: the queries, by unique id.
         tables: the warehouse.
         tags: of the batch.
         left_out: the models that the selection leaves out; see `leave_out`.
@@ -112,7 +112,7 @@ def find_starts(
         is_outdated: the project as it is written cannot be read; what runs must not put older rows
             over a table that another writer has built, maybe from newer SQL.
     """
-    fingerprints = {unique_id: plan.fingerprint for unique_id, plan in plans.models.items()}
+    fingerprints = {unique_id: query.fingerprint for unique_id, query in stored.items()}
 
     def start_of(unique_id: str) -> Start:
         aside = newest.set_aside.get(unique_id)
@@ -120,7 +120,7 @@ def find_starts(
             _is_due(it, newest, fingerprints, selected) for it in (unique_id, aside.cause)
         ):
             return Rest(aside) if aside.cause == unique_id else Wait(aside)
-        rebuild = find_rebuild(unique_id, newest, plans, tables, tags)
+        rebuild = find_rebuild(stored[unique_id], newest, tables, tags)
         if rebuild is None and (unique_id in selected or aside is not None):
             # The frontier has moved on without what was set aside.
             code, message = "SET_ASIDE", "it was set aside"
@@ -133,12 +133,11 @@ def find_starts(
             return LeftAlone(aside or set_aside(newest, unique_id, fingerprint, unique_id, message))
         return rebuild or Refresh()
 
-    stored = [key for key, model in plans.project.models.items() if model.is_stored]
     return {key: left_out.get(key) or start_of(key) for key in stored}
 
 
 def leave_out(
-    newest: Snapshot | None, plans: ProjectPlans, unique_ids: Set[str]
+    newest: Snapshot | None, stored: Mapping[str, StoredQuery], unique_ids: Set[str]
 ) -> dict[str, Start]:
     """Return the stored ones of these models and all that wait for one, by unique id.
 
@@ -147,16 +146,15 @@ def leave_out(
     """
     starts: dict[str, Start] = {}
     causes: dict[str, str] = {}
-    for unique_id, parents in stored_parents(plans).items() if unique_ids else ():
-        fingerprint = plans.models[unique_id].fingerprint
+    for unique_id, query in stored.items() if unique_ids else ():
+        fingerprint = query.fingerprint
         state = newest.models.get(unique_id) if newest else None
         is_unedited = state is not None and state.fingerprint == fingerprint
-        model = plans.project.models[unique_id]
-        if is_unedited and (model.materialized == "seed" or model.is_of_dbt):
+        if is_unedited and query.made_by != "sql":
             continue
         if unique_id in unique_ids:
             causes[unique_id] = unique_id
-        elif waits_for := sorted(parents & causes.keys()):
+        elif waits_for := sorted(query.parents & causes.keys()):
             causes[unique_id] = causes[waits_for[0]]
         else:
             continue
@@ -190,7 +188,7 @@ def set_aside(
 def refuse_writes_since(
     starts: Mapping[str, Start],
     newest: Snapshot,
-    plans: ProjectPlans,
+    stored: Mapping[str, StoredQuery],
     tables: Tables,
     tags: Tags,
 ) -> None:
@@ -203,10 +201,12 @@ def refuse_writes_since(
         TableChangedError: TABLE_CHANGED.
     """
     for unique_id, start in starts.items():
-        is_of_dbt = plans.project.models[unique_id].is_of_dbt
-        if is_of_dbt or isinstance(start, Loaded) or not isinstance(start, Refresh | Rebuild):
+        query = stored[unique_id]
+        if query.made_by == "dbt" or isinstance(start, Loaded):
             continue
-        rebuild = find_rebuild(unique_id, newest, plans, tables, tags)
+        if not isinstance(start, Refresh | Rebuild):
+            continue
+        rebuild = find_rebuild(query, newest, tables, tags)
         generation = start.generation if isinstance(start, Rebuild) else -1
         if rebuild is not None and rebuild.generation > generation:
             raise TableChangedError(
@@ -217,25 +217,24 @@ def refuse_writes_since(
 
 
 def find_rebuild(
-    unique_id: str, newest: Snapshot, plans: ProjectPlans, tables: Tables, tags: Tags
+    query: StoredQuery, newest: Snapshot, tables: Tables, tags: Tags
 ) -> Rebuild | None:
-    """Return why a stored model cannot be refreshed from `newest`, None if it can.
+    """Return why a stored query cannot be refreshed from `newest`, None if it can.
 
     Commits that change no data are not from outside. Nor are those of the batch being replayed, as
     long as the model is the same as when they were made.
     """
-    model, state = plans.project.models[unique_id], newest.models.get(unique_id)
-    fingerprint = plans.models[unique_id].fingerprint
+    state, fingerprint = newest.models.get(query.unique_id), query.fingerprint
     code = message = ""
-    relation = model.relation
+    relation = query.relation
     if state is None:
         code, message = "NEW_MODEL", f"{relation} is not in the log yet"
     elif state.fingerprint != fingerprint and is_same_text(state.fingerprint, fingerprint):
-        session = model.session.text or "no setting"
+        session = query.session.text or "no setting"
         code, message = "SESSION_CHANGED", f"the session of {relation} is another one: {session}"
     elif state.fingerprint != fingerprint:
         code, message = "FINGERPRINT_CHANGED", f"the SQL of {relation} is not that of the log"
-        if plans.project.asking(unique_id):
+        if query.asks_warehouse:
             code, message = "ASKS_THE_WAREHOUSE", f"{message}: it asks the warehouse"
     generation = state.generation if state else -1
     if not tables.exists(relation):
@@ -261,7 +260,7 @@ def find_rebuild(
         None if commit is None else tags.generation_of(relation, commit.transactions)
         for commit in commits
     ]
-    if model.filled != "no" and code in ("", "CHANGED_OUTSIDE"):
+    if query.owner.filled != "no" and code in ("", "CHANGED_OUTSIDE"):
         # It has no generation: livemart itself commits nothing to it.
         message = f"{relation} was written by hooks, or by dbt (version {version})"
         return Rebuild("FILLED_BY_HOOKS", message, generation)

@@ -14,10 +14,9 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.limits import ROWS_IN_MEMORY
 from livemart.own_faults import is_own_fault
-from livemart.plan.planner import Plan
 from livemart.plan.sql.determinism import FILE_COLUMN
 from livemart.plan.sql.flatten import Flat, Occurrence
-from livemart.project.graph import Model
+from livemart.plan.stored_queries import StoredQuery
 from livemart.project.sessions import session_of
 from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
@@ -40,13 +39,12 @@ _ONLY_BY_SPARK = ("TABLE_NOT_WRITABLE", "TABLE_NOT_READABLE")
 
 def refresh_full(
     context: BatchContext,
-    model: Model,
-    plan: Plan,
+    query: StoredQuery,
     inputs: PinnedInputs,
     tag: Tag,
     stored: PinnedTable | None,
 ) -> Commit:
-    """Recompute a model from all rows of its inputs; commit the difference, or replace the table.
+    """Recompute a query from all rows of its inputs; commit the difference, or replace the table.
 
     The table is replaced if it does not exist, or is too large for the difference to be taken in
     memory. It is also replaced if its columns have other names or types than the SQL yields now.
@@ -54,43 +52,43 @@ def refresh_full(
     Raises:
         ModelFailedError: the model does not keep its contract.
     """
-    spark = session_of(context.spark, model.session)
-    require_contract(spark, model, full_query(model, plan, inputs))
+    spark, relation = session_of(context.spark, query.session), query.relation
+    require_contract(spark, query.owner, full_query(query, inputs))
     failure: Exception | None = None
-    if stored is not None and context.warehouse.exists(model.relation):
+    if stored is not None and context.warehouse.exists(relation):
         try:
-            if commit := _commit_difference(context, spark, model, plan, inputs, tag, stored):
+            if commit := _commit_difference(context, spark, query, inputs, tag, stored):
                 return commit
         except Exception as error:
             if not is_own_fault(error):
                 raise
             failure = error
-    commit = context.lane_of(model).overwrite(
-        model.relation, full_query(model, plan, inputs), tag, partition_by=model.partition_by
+    commit = context.lane_of(query.session).overwrite(
+        relation, full_query(query, inputs), tag, partition_by=query.partition_by
     )
     if failure is not None and getattr(failure, "code", "") not in _ONLY_BY_SPARK:
         context.between_batches.own_faults.report(
-            "difference_failed", failure, model=model.unique_id
+            "difference_failed", failure, model=query.unique_id
         )
     return commit
 
 
-def recompute(context: BatchContext, model: Model, plan: Plan, inputs: PinnedInputs) -> None:
-    """Compute all rows of a model and keep none, to see whether its SQL works."""
-    query = session_of(context.spark, model.session).sql(full_query(model, plan, inputs))
-    query.write.format("noop").mode("overwrite").save()
+def recompute(context: BatchContext, query: StoredQuery, inputs: PinnedInputs) -> None:
+    """Compute all rows of a query and keep none, to see whether its SQL works."""
+    rows = session_of(context.spark, query.session).sql(full_query(query, inputs))
+    rows.write.format("noop").mode("overwrite").save()
 
 
-def full_query(model: Model, plan: Plan, inputs: PinnedInputs) -> str:
-    """Return the model's SQL over its inputs at this batch's versions."""
-    return _pinned_query(model, plan.stamped or plan.flat, inputs)
+def full_query(query: StoredQuery, inputs: PinnedInputs) -> str:
+    """Return the SQL of a query over its inputs at this batch's versions."""
+    return _pinned_query(query, query.plan.stamped or query.flat, inputs)
 
 
-def _pinned_query(model: Model, flat: Flat | None, inputs: PinnedInputs) -> str:
-    assert model.compiled_code is not None
+def _pinned_query(query: StoredQuery, flat: Flat | None, inputs: PinnedInputs) -> str:
     if flat is None:
         # The text could not be taken apart: its names are the catalog's, at the newest version.
-        return model.compiled_code
+        assert query.owner.compiled_code is not None
+        return query.owner.compiled_code
 
     def pinned(occurrence: Occurrence) -> str:
         if (version := inputs.new.get(occurrence.relation)) is None:
@@ -106,8 +104,7 @@ def _pinned_query(model: Model, flat: Flat | None, inputs: PinnedInputs) -> str:
 def _commit_difference(
     context: BatchContext,
     spark: SparkSession,
-    model: Model,
-    plan: Plan,
+    query: StoredQuery,
     inputs: PinnedInputs,
     tag: Tag,
     stored: PinnedTable,
@@ -116,21 +113,21 @@ def _commit_difference(
 
     A row that differs in its stamp alone does not.
     """
-    query = _pinned_query(model, plan.flat, inputs)
+    plan, text = query.plan, _pinned_query(query, query.flat, inputs)
     if not plan.stamps.keys() <= {name.lower() for name in stored.schema.names}:
         return None
     whole = stored
     if plan.stamps:
         stored = stored.without(plan.stamps)
-    is_same = _types(spark.sql(query).schema) == _types(spark_schema(stored.schema))
+    is_same = _types(spark.sql(text).schema) == _types(spark_schema(stored.schema))
     if not is_same or stored.row_count > ROWS_IN_MEMORY:
         return None
-    change = _difference(spark, plan, inputs, query, stored)
+    change = _difference(spark, query.flat, inputs, text, stored)
     if change.num_rows > ROWS_IN_MEMORY:
         return None
     if plan.stamps:
         change = stamped(spark, plan, whole, change)
-    return context.warehouse.commit(model.relation, change, tag)
+    return context.warehouse.commit(query.relation, change, tag)
 
 
 def _types(schema: StructType) -> dict[str, str]:
@@ -139,13 +136,13 @@ def _types(schema: StructType) -> dict[str, str]:
 
 
 def _difference(
-    spark: SparkSession, plan: Plan, inputs: PinnedInputs, query: str, stored: PinnedTable
+    spark: SparkSession, flat: Flat | None, inputs: PinnedInputs, text: str, stored: PinnedTable
 ) -> pa.Table:
     schema = stored.schema
     listed = ", ".join(quoted(name) for name in schema.names)
-    part = f"select {typed_columns(schema, stored.blank_columns)} from ({query}) as q"
+    part = f"select {typed_columns(schema, stored.blank_columns)} from ({text}) as q"
     sides = [(part, 0, 1), (f"select {listed} from {stored.sql}", 1, 0)]
-    if plan.flat is not None and inputs.new.keys() >= set(plan.flat.relations):
-        tables = [inputs.at(relation, inputs.new[relation]) for relation in plan.flat.relations]
-        spark = session_for(spark, (stored, *tables), len(plan.flat.occurrences) + 1, [query])
+    if flat is not None and inputs.new.keys() >= set(flat.relations):
+        tables = [inputs.at(relation, inputs.new[relation]) for relation in flat.relations]
+        spark = session_for(spark, (stored, *tables), len(flat.occurrences) + 1, [text])
     return rows_of(spark.sql(str(counted_difference(schema, sides))))

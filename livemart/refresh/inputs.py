@@ -20,7 +20,7 @@ from livemart.delta.log import LogEntry
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
-from livemart.plan.project_plans import ProjectPlans
+from livemart.plan.project_plans import ProjectPlans, view_relations
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.used_columns import reads_every_column
@@ -175,36 +175,28 @@ def pin_inputs(
         plans: of the project.
         frontier: the newest snapshot, where every change set starts.
         sources: version of each source table in this batch, the clock included.
-        starts: of the stored models, by unique id.
+        starts: of the stored queries, by unique id.
     """
-    models = plans.project.models
     old = dict(frontier.sources)
     for unique_id, state in frontier.models.items():
-        if (model := models.get(unique_id)) is None:
+        if (query := plans.stored.get(unique_id)) is None:
             continue
         # A table written from outside and rebuilt in place still has its net change in the log; a
         # table that was created again has not.
         if not isinstance(starts.get(unique_id), Rebuild | Broken) or (
-            warehouse.exists(model.relation)
-            and warehouse.table_id(model.relation) == state.table_id
+            warehouse.exists(query.relation)
+            and warehouse.table_id(query.relation) == state.table_id
         ):
-            old[model.relation] = state.version
+            old[query.relation] = state.version
     new = dict(sources)
     # The snapshot log does not know tables that models name and the project does not declare: a
     # model that reads one is recomputed in every batch. A view is read by its name, whatever table
     # once had that name.
-    model_relations = {
-        model.relation
-        for model in models.values()
-        if model.is_stored or model.materialized == "view"
-    }
-    for plan in plans.models.values():
-        for relation in plan.flat.relations if plan.flat is not None else ():
-            if (
-                relation not in model_relations
-                and relation not in new
-                and warehouse.exists(relation)
-            ):
+    of_project = {query.relation for query in plans.stored.values()}
+    of_project |= view_relations(plans.project)
+    for query in plans.stored.values():
+        for relation in query.reads:
+            if relation not in of_project and relation not in new and warehouse.exists(relation):
                 new[relation] = warehouse.version(relation)
     return PinnedInputs(warehouse, old, new, frontier.models)
 

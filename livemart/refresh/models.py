@@ -7,7 +7,7 @@ its state, and nothing is written.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -19,13 +19,12 @@ from livemart.errors import PlanError, RefreshError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
-from livemart.plan.planner import Full, Plan
-from livemart.plan.project_plans import ProjectPlans
+from livemart.plan.planner import Full
 from livemart.plan.reasons import Inapplicable
-from livemart.project.graph import Model
+from livemart.plan.stored_queries import StoredQuery
 from livemart.project.sessions import session_of
 from livemart.refresh.context import BatchContext, SqlChanged
-from livemart.refresh.dependency_order import in_dependency_order, read_tables, stored_parents
+from livemart.refresh.dependency_order import in_dependency_order
 from livemart.refresh.frontier import Broken, Loaded, Rebuild, Refresh, Start, Untouched, set_aside
 from livemart.refresh.full import refresh_full
 from livemart.refresh.inputs import PinnedInputs
@@ -72,7 +71,7 @@ class Report(Protocol):
 
 def refresh_models(
     context: BatchContext,
-    plans: ProjectPlans,
+    stored: Mapping[str, StoredQuery],
     inputs: PinnedInputs,
     frontier: Snapshot,
     starts: Mapping[str, Start],
@@ -92,10 +91,10 @@ def refresh_models(
 
     Args:
         context: session, tables and identity of the batch.
-        plans: of the project.
+        stored: the queries of the project, by unique id, in dependency order.
         inputs: what every change set starts from; each model adds its version as it ends.
         frontier: the row before.
-        starts: of the stored models, by unique id.
+        starts: of these queries, by unique id.
         report: called when the refresh of a model starts and ends, from several threads.
         before_model: called once all that a model reads is refreshed; may raise SqlChanged. It lets
             dbt make a table that it alone writes, or ModelFailedError.
@@ -108,19 +107,16 @@ def refresh_models(
         RefreshError: a model could not be refreshed.
         PlanError: POLICY_NOT_MET, if a model of policy strict would fall back to a full refresh.
     """
-    models, parents = plans.project.models, stored_parents(plans)
     ended = {} if ended is None else ended
-    refresher = _Refresher(context, plans, inputs, frontier, starts, report, before_model, ended)
+    refresher = _Refresher(context, stored, inputs, frontier, starts, report, before_model, ended)
     done = RefreshedModels(set_aside=refresher.set_aside)
     failures: list[ModelFailedError] = []
 
-    def refresh(unique_id: str) -> ModelState | SetAside | ModelFailedError | None:
-        return refresher.refresh(unique_id, parents[unique_id])
-
+    parents = {unique_id: query.parents for unique_id, query in stored.items()}
     # A model that took long in the last batch is likely to in this one.
     took_ms = context.between_batches.took_ms
     costs = {unique_id: state.took_ms for unique_id, state in inputs.states.items()} | took_ms
-    for unique_id, end in in_dependency_order(parents, refresh, context.threads, costs):
+    for unique_id, end in in_dependency_order(parents, refresher.refresh, context.threads, costs):
         if end is None:
             continue
         if isinstance(end, ModelState):
@@ -135,7 +131,7 @@ def refresh_models(
             if (before := inputs.states.get(unique_id)) is not None:
                 done.states[unique_id] = carried(before)
         if (state := done.states.get(unique_id)) is not None:
-            inputs.new[models[unique_id].relation] = state.version
+            inputs.new[stored[unique_id].relation] = state.version
     if refresher.waiting:
         raise SqlChanged(*refresher.waiting)
     if failure := refresher.tried_again(failures, attempts):
@@ -153,7 +149,7 @@ class _Refresher:
     """
 
     context: BatchContext
-    plans: ProjectPlans
+    stored: Mapping[str, StoredQuery]
     inputs: PinnedInputs
     frontier: Snapshot
     starts: Mapping[str, Start]
@@ -164,38 +160,36 @@ class _Refresher:
     # For the batch to begin again: their SQL, or that of an input, is another one.
     waiting: dict[str, None] = field(default_factory=dict)
 
-    def refresh(
-        self, unique_id: str, parents: Set[str]
-    ) -> ModelState | SetAside | ModelFailedError | None:
+    def refresh(self, unique_id: str) -> ModelState | SetAside | ModelFailedError | None:
         """Return where a model is after this batch, or why it is nowhere; None if it waits."""
-        model, start = self.plans.project.models[unique_id], self.starts[unique_id]
+        query, start = self.stored[unique_id], self.starts[unique_id]
         match start:
             case Loaded():
                 return start.state
             case Untouched(aside):
                 self.report(unique_id, "waiting")
                 return aside
-        if not parents.isdisjoint(self.waiting):
+        if not query.parents.isdisjoint(self.waiting):
             self.waiting[unique_id] = None
             return None
-        is_made = self._is_made(model, start)
-        if (waits := self._waits_for(unique_id, parents if is_made else ())) is not None:
+        is_made = self._is_made(query, start)
+        if (waits := self._waits_for(unique_id, query.parents if is_made else ())) is not None:
             self.report(unique_id, "waiting")
             return waits
         if isinstance(start, Broken):
-            return self._failed(ModelFailedError(model, start.message))
+            return self._failed(ModelFailedError(query.owner, start.message))
         before = self.inputs.states.get(unique_id)
         try:
             if is_made:
                 self.before_model(unique_id, self.inputs)
             self.report(unique_id, "started")
-            failpoint(f"refresh.before_model.{model.name}")
-            if model.is_of_dbt and (isinstance(start, Rebuild) or is_made):
-                state = self._taken_over(model, start, before)
+            failpoint(f"refresh.before_model.{query.owner.name}")
+            if query.made_by == "dbt" and (isinstance(start, Rebuild) or is_made):
+                state = self._taken_over(query, start, before)
             elif not is_made and before is not None:
                 state = carried(before)
             else:
-                state = self._once(model, self.plans.models[unique_id], start, before)
+                state = self._once(query, start, before)
         except ModelFailedError as failure:
             return self._failed(failure)
         except SqlChanged:
@@ -207,53 +201,54 @@ class _Refresher:
             if not is_own_fault(error):
                 raise
             spark = self.context.spark
-            unforeseen = model_failed(lambda it: session_of(spark, it.session), model, error)
+            unforeseen = model_failed(lambda it: session_of(spark, it.session), query.owner, error)
             unforeseen.__cause__ = error
             return self._failed(unforeseen)
-        failpoint(f"refresh.after_model.{model.name}")
+        failpoint(f"refresh.after_model.{query.owner.name}")
         self.report(unique_id, state.strategy if state.rows_changed else "unchanged", state)
         return state
 
-    def _is_made(self, model: Model, start: Start) -> bool:
-        """Return True if the batch makes rows of a model, be it by dbt."""
-        if model.materialized == "seed":
+    def _is_made(self, query: StoredQuery, start: Start) -> bool:
+        """Return True if the batch makes rows of a query, be it by dbt."""
+        if query.made_by == "seed":
             # They are a file of the project.
             return False
-        if not model.is_of_dbt or isinstance(start, Broken):
+        if query.made_by == "sql" or isinstance(start, Broken):
             return True
         # A table that has been written beside livemart exists.
-        is_there = self.context.warehouse.exists(model.relation)
+        is_there = self.context.warehouse.exists(query.relation)
         if isinstance(start, Rebuild) and not (start.code in _WRITTEN_BESIDE and is_there):
             return True
-        return model.filled == "partly" and self._has_news(model)
+        return query.owner.filled == "partly" and self._has_news(query)
 
-    def _has_news(self, model: Model) -> bool:
-        """Return True if something may be new in the tables that a model reads."""
-        plan = self.plans.models[model.unique_id]
+    def _has_news(self, query: StoredQuery) -> bool:
+        """Return True if something may be new in the tables that a query reads."""
         try:
-            return self.inputs.has_news(plan, self._relations_read(model, plan))
+            return self.inputs.has_news(query.plan, query.reads)
         except Inapplicable:
             return True
 
-    def _taken_over(self, model: Model, start: Start, before: ModelState | None) -> ModelState:
-        """Return the state of a model that dbt alone writes: its table as it is."""
+    def _taken_over(
+        self, query: StoredQuery, start: Start, before: ModelState | None
+    ) -> ModelState:
+        """Return the state of a query whose rows dbt alone writes: its table as it is."""
         warehouse = self.context.warehouse
         generation = before.generation if before is not None else 0
         return ModelState(
-            version=warehouse.version(model.relation),
-            fingerprint=self.plans.models[model.unique_id].fingerprint,
+            version=warehouse.version(query.relation),
+            fingerprint=query.fingerprint,
             strategy=Full.name,
             reason=start.code if isinstance(start, Rebuild) else "FILLED_BY_HOOKS",
             rows_changed=0,
             took_ms=0,
             generation=start.generation if isinstance(start, Rebuild) else generation,
-            table_id=warehouse.table_id(model.relation),
+            table_id=warehouse.table_id(query.relation),
         )
 
     def _failed(self, failure: ModelFailedError) -> ModelFailedError:
         """Return the failure of a model, unless it is to stop everything."""
         self.report(failure.unique_id, "failed")
-        if self.plans.project.models[failure.unique_id].on_error == "stop":
+        if self.stored[failure.unique_id].owner.on_error == "stop":
             raise failure
         return failure
 
@@ -266,7 +261,7 @@ class _Refresher:
 
     def aside(self, unique_id: str, cause: str, message: str) -> SetAside:
         """Return a model as this batch sets it aside."""
-        fingerprint = self.plans.models[unique_id].fingerprint
+        fingerprint = self.stored[unique_id].fingerprint
         return set_aside(self.frontier, unique_id, fingerprint, cause, message)
 
     def tried_again(
@@ -277,7 +272,7 @@ class _Refresher:
         counts.keep_only({failure.unique_id for failure in failures})
         again: list[ModelFailedError] = []
         for failure in failures:
-            fingerprint = self.plans.models[failure.unique_id].fingerprint
+            fingerprint = self.stored[failure.unique_id].fingerprint
             before = self.frontier.set_aside.get(failure.unique_id)
             if before is not None and not before.is_left_out and before.fingerprint == fingerprint:
                 continue
@@ -297,44 +292,43 @@ class _Refresher:
         return None
 
     def _once(
-        self, model: Model, plan: Plan, start: Refresh | Rebuild, before: ModelState | None
+        self, query: StoredQuery, start: Refresh | Rebuild, before: ModelState | None
     ) -> ModelState:
-        """Return the state of a model, which this batch may have ended with before it began again.
+        """Return the state of a query, which this batch may have ended with before it began again.
 
         Undeclared inputs may have changed unseen meanwhile, so its readers are refreshed again.
         """
-        read = {it: self.inputs.new.get(it) for it in self._relations_read(model, plan)}
+        read = {it: self.inputs.new.get(it) for it in query.reads}
         versions = {relation: version for relation, version in read.items() if version is not None}
-        ended = self.ended.get(model.unique_id)
+        ended = self.ended.get(query.unique_id)
         if ended is not None and ended == EndedModel(
-            plan.fingerprint, start, versions, ended.state
+            query.fingerprint, start, versions, ended.state
         ):
             return ended.state
-        state = self._state(model, plan, start, before)
+        state = self._state(query, start, before)
         if len(versions) == len(read):
-            self.ended[model.unique_id] = EndedModel(plan.fingerprint, start, versions, state)
+            self.ended[query.unique_id] = EndedModel(query.fingerprint, start, versions, state)
         return state
 
     def _state(
-        self, model: Model, plan: Plan, start: Refresh | Rebuild, before: ModelState | None
+        self, query: StoredQuery, start: Refresh | Rebuild, before: ModelState | None
     ) -> ModelState:
         started = time.perf_counter()
         context, warehouse = self.context, self.context.warehouse
         rebuild = start if isinstance(start, Rebuild) else None
         generation = rebuild.generation if rebuild else (before.generation if before else 0)
-        tag = context.tags.rows(model.relation, generation, plan.fingerprint)
-        if warehouse.exists(model.relation) and warehouse.is_tagged(model.relation, tag):
-            commit, said = committed_before(warehouse, model.relation, tag)
-            strategy, code = said.get(STRATEGY, plan.strategy.name), said.get(REASON)
+        tag = context.tags.rows(query.relation, generation, query.fingerprint)
+        if warehouse.exists(query.relation) and warehouse.is_tagged(query.relation, tag):
+            commit, said = committed_before(warehouse, query.relation, tag)
+            strategy, code = said.get(STRATEGY, query.plan.strategy.name), said.get(REASON)
         elif rebuild is not None or before is None:
             strategy, code = Full.name, rebuild.code if rebuild else None
             tag = tag.moved_by(strategy, code)
             # A rebuild stamps every row with new values, also those that stay as they are.
-            stored = None if plan.stamps else self.inputs.newest(model.relation)
-            commit = refresh_full(context, model, plan, self.inputs, tag, stored)
+            stored = None if query.plan.stamps else self.inputs.newest(query.relation)
+            commit = refresh_full(context, query, self.inputs, tag, stored)
         else:
-            relations = self._relations_read(model, plan)
-            moved = move(context, model, plan, self.inputs, relations, tag)
+            moved = move(context, query, self.inputs, tag)
             if moved is None:
                 return carried(before)
             commit, strategy, reason = moved
@@ -345,23 +339,14 @@ class _Refresher:
             return carried(before, took_ms)
         return ModelState(
             version=commit.version,
-            fingerprint=plan.fingerprint,
+            fingerprint=query.fingerprint,
             strategy=strategy,
             reason=code,
             rows_changed=commit.rows_changed,
             took_ms=took_ms,
             generation=generation,
-            table_id=warehouse.table_id(model.relation),
+            table_id=warehouse.table_id(query.relation),
         )
-
-    def _relations_read(self, model: Model, plan: Plan) -> Iterable[str]:
-        if plan.flat is not None:
-            return plan.flat.relations
-        project = self.plans.project
-        return [
-            (project.models.get(unique_id) or project.sources[unique_id]).relation
-            for unique_id in read_tables(project, model)
-        ]
 
 
 def committed_before(

@@ -17,13 +17,13 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError, first_lines
 from livemart.own_faults import is_own_fault
-from livemart.plan.planner import Full, Plan
+from livemart.plan.planner import Full
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.spelling import spelled
+from livemart.plan.stored_queries import StoredQuery
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Signed
-from livemart.project.graph import Model
 from livemart.project.sessions import is_utc, session_of
 from livemart.refresh.context import BatchContext
 from livemart.refresh.full import recompute, refresh_full
@@ -46,20 +46,16 @@ _RECOMPUTED = {
 
 def move(
     context: BatchContext,
-    model: Model,
-    plan: Plan,
+    query: StoredQuery,
     inputs: PinnedInputs,
-    relations: Iterable[str],
     tag: Tag,
 ) -> tuple[Commit, str, Reason | None] | None:
-    """Bring one model from the frontier to this batch, in a commit of this tag.
+    """Bring one query from the frontier to this batch, in a commit of this tag.
 
     Args:
         context: of the batch.
-        model: one that has rows since the frontier.
-        plan: its plan.
+        query: one that has rows since the frontier.
         inputs: the tables of the batch.
-        relations: those that it reads.
         tag: of the commit.
 
     Returns:
@@ -69,14 +65,15 @@ def move(
     Raises:
         PlanError: POLICY_NOT_MET, if a model of policy strict would be recomputed.
     """
+    plan = query.plan
     reason: Reason | None = None
     failure: Exception | None = None
     try:
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
-        if not inputs.has_news(plan, () if is_volatile else relations) and not is_volatile:
+        if not inputs.has_news(plan, () if is_volatile else query.reads) and not is_volatile:
             return None
         if not isinstance(plan.strategy, Full):
-            return (*_by_strategy(context, model, plan, inputs, tag), None)
+            return (*_by_strategy(context, query, inputs, tag), None)
     except Inapplicable as error:
         reason = error.reason
     except Exception as error:
@@ -89,40 +86,40 @@ def move(
             raise
     # Other columns of an input make another model, as other SQL does.
     is_rebuilt = reason is not None and reason.code == "FINGERPRINT_CHANGED"
-    if model.policy == "strict" and reason is not None and not is_rebuilt:
+    if query.policy == "strict" and reason is not None and not is_rebuilt:
         if failure is not None:
             # If the model cannot be recomputed either, the fault is the SQL's own.
-            recompute(context, model, plan, inputs)
+            recompute(context, query, inputs)
         raise PlanError(
             "POLICY_NOT_MET",
-            f"{model.file}: refresh: strict, but {reason.code}: {reason.message}",
+            f"{query.owner.file}: refresh: strict, but {reason.code}: {reason.message}",
             hint="follow the reason's advice, or set the policy to auto",
         )
     reason = reason or next(iter(plan.reasons), None)
     tag = tag.moved_by(Full.name, reason.code if reason else None)
-    commit = refresh_full(context, model, plan, inputs, tag, inputs.newest(model.relation))
+    commit = refresh_full(context, query, inputs, tag, inputs.newest(query.relation))
     if failure is not None:
         # Only now: an error that the full refresh meets, too, is the SQL's own.
         context.between_batches.own_faults.report(
-            "strategy_failed", failure, model=model.unique_id, strategy=plan.strategy.name
+            "strategy_failed", failure, model=query.unique_id, strategy=plan.strategy.name
         )
     return commit, Full.name, reason
 
 
 def _by_strategy(
     context: BatchContext,
-    model: Model,
-    plan: Plan,
+    query: StoredQuery,
     inputs: PinnedInputs,
     tag: Tag,
 ) -> tuple[Commit, str]:
-    session, between_batches = session_of(context.spark, model.session), context.between_batches
-    whole, read = inputs.resolve(plan, model.relation)
+    session, between_batches = session_of(context.spark, query.session), context.between_batches
+    plan = query.plan
+    whole, read = inputs.resolve(plan, query.relation)
     stored = whole.without(plan.stamps) if plan.stamps else whole
     if tuple(stored.schema.names) != plan.names:
         plan = spelled(plan, stored.names.__getitem__)
-    zone = TimeZone(is_utc=model.session.is_plain or is_utc(session))
-    prefix = f"__{model.relation.replace('.', '__')}_{context.batch_id}"
+    zone = TimeZone(is_utc=query.session.is_plain or is_utc(session))
+    prefix = f"__{query.relation.replace('.', '__')}_{context.batch_id}"
     is_large = takes_large_lane(context, read)
     with closing(BatchViews(session, prefix, between_batches.views, is_large=is_large)) as views:
         run = ModelRun(plan, stored, read, views, between_batches.sum_limits, zone)
@@ -132,7 +129,7 @@ def _by_strategy(
         if plan.stamps:
             change = stamped(session, plan, whole, change)
         tag = tag.moved_by(strategy)
-        return commit_change(context, model.relation, plan, change, tag), strategy
+        return commit_change(context, query.relation, plan, change, tag), strategy
 
 
 def takes_large_lane(context: BatchContext, inputs: Iterable[Input]) -> bool:

@@ -170,7 +170,7 @@ class BatchRunner:
         runtime.plans.renew()
         starts = find_starts(
             frontier,
-            runtime.plans,
+            runtime.plans.stored,
             runtime.warehouse,
             Tags(self.epoch, batch.landed.batch_id),
             left_out=self._left_out(frontier),
@@ -193,9 +193,9 @@ class BatchRunner:
             ConfigError: SELECTION_EMPTY, if nothing is left to refresh.
         """
         runtime = self.runtime
-        starts = leave_out(frontier, runtime.plans, self.left_out)
-        stored = {key for key, model in runtime.project.models.items() if model.is_stored}
-        if starts and not stored - self.left_out - starts.keys():
+        stored = runtime.plans.stored
+        starts = leave_out(frontier, stored, self.left_out)
+        if starts and not stored.keys() - self.left_out - starts.keys():
             raise selection_empty(
                 runtime.settings.selection, "what it names waits for models that it leaves out"
             )
@@ -221,7 +221,7 @@ class BatchRunner:
         def before_model(unique_id: str, inputs: PinnedInputs) -> None:
             is_rebuilt = isinstance(starts[unique_id], Rebuild)
             questions.ask(unique_id, inputs, asks_all=is_rebuilt)
-            if runtime.project.models[unique_id].is_of_dbt:
+            if runtime.plans.stored[unique_id].made_by == "dbt":
                 with questions.one_dbt:
                     build_alone(runtime, unique_id)
 
@@ -229,7 +229,7 @@ class BatchRunner:
         inputs = pin_inputs(runtime.warehouse, runtime.plans, frontier, batch.sources, starts)
         done = refresh_models(
             self._context(batch.landed),
-            runtime.plans,
+            runtime.plans.stored,
             inputs,
             frontier,
             starts,
@@ -241,7 +241,7 @@ class BatchRunner:
         )
         questions.ask_views(inputs)
         tags = Tags(self.epoch, batch.landed.batch_id)
-        refuse_writes_since(starts, frontier, runtime.plans, runtime.warehouse, tags)
+        refuse_writes_since(starts, frontier, runtime.plans.stored, runtime.warehouse, tags)
         if any(rebuild.code == "NEW_MODEL" for rebuild in batch.rebuilds.values()):
             register(runtime.spark, runtime.settings.warehouse, runtime.project)
         snapshot = snapshot_of(batch, runtime, done.states, done.set_aside)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,12 +9,10 @@ from typing import Any, cast
 import pytest
 
 from livemart.delta.warehouse import Warehouse
-from livemart.project.session_spec import SessionSpec
+from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.refresh import context as contexts
 from livemart.refresh.context import BatchContext
-from tests.models import make_model
 
-MODEL = make_model("model.m.a", compiled_code="select 1")
 PARIS = SessionSpec(settings=(("spark.sql.session.timeZone", "Europe/Paris"),))
 
 
@@ -25,8 +22,8 @@ def test_models_of_one_session_share_its_large_lane(
     monkeypatch.setattr(contexts, "session_of", lambda spark, spec: (spark, spec))
     monkeypatch.setattr(contexts, "LargeLane", lambda spark, _: SimpleNamespace(spark=spark))
     context = BatchContext(cast(Any, "spark"), Warehouse(tmp_path), "e", 3, "auto", 10, 1)
-    lanes = [context.lane_of(replace(MODEL, session=PARIS)) for _ in range(2)]
+    lanes = [context.lane_of(PARIS) for _ in range(2)]
 
     assert lanes[0] is lanes[1]
     assert cast(Any, lanes[0]).spark == ("spark", PARIS)
-    assert cast(Any, context.lane_of(MODEL)).spark == "spark"
+    assert cast(Any, context.lane_of(PLAIN)).spark == "spark"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +13,9 @@ from livemart.conflicts import TableChangedError
 from livemart.delta.log import LogEntry
 from livemart.delta.tags import Tags
 from livemart.errors import StateError
+from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import ProjectPlans
+from livemart.plan.stored_queries import StoredQuery, stored_queries
 from livemart.project.graph import Project
 from livemart.project.questions import Question
 from livemart.refresh.frontier import (
@@ -97,16 +98,15 @@ def project(*unique_ids: str) -> Project:
     return Project("mini", ".", "mini", {}, models, {}, {})
 
 
-def plans(project: Project, prints: Mapping[str, str]) -> Any:
-    models = {key: SimpleNamespace(fingerprint=it, flat=None) for key, it in prints.items()}
-    return SimpleNamespace(project=project, models=models)
+def queries(project: Project, prints: Mapping[str, str]) -> dict[str, StoredQuery]:
+    plans = {key: Plan(Full(), fingerprint=fingerprint) for key, fingerprint in prints.items()}
+    return stored_queries(project, plans)
 
 
 def rebuild_of(table: Table | None, newest: Snapshot | None = None, mark: str = "print") -> object:
     tables = FakeTables({} if table is None else {RELATION: table})
-    rebuild = find_rebuild(
-        MODEL, newest or snapshot(), plans(project(), {MODEL: mark}), tables, Tags("e", 4)
-    )
+    (query,) = queries(project(), {MODEL: mark}).values()
+    rebuild = find_rebuild(query, newest or snapshot(), tables, Tags("e", 4))
     return (rebuild.code, rebuild.generation) if rebuild else None
 
 
@@ -126,7 +126,8 @@ def test_other_sql_of_a_model_that_asks_the_warehouse_has_its_own_reason() -> No
     asking = replace(project(), questions={MODEL: (Question("relation", "mini.old", ""),)})
     tables = FakeTables({RELATION: Table()})
 
-    rebuild = find_rebuild(MODEL, snapshot(), plans(asking, {MODEL: "x"}), tables, Tags("e", 4))
+    (query,) = queries(asking, {MODEL: "x"}).values()
+    rebuild = find_rebuild(query, snapshot(), tables, Tags("e", 4))
 
     assert rebuild is not None
     assert rebuild.code == "ASKS_THE_WAREHOUSE"
@@ -213,8 +214,8 @@ def test_a_table_that_hooks_fill_is_taken_over_whoever_has_written_it() -> None:
 
     def found(table: Table, mark: str = "print") -> object:
         tables = FakeTables({RELATION: table})
-        run = plans(filled_project, {MODEL: mark})
-        rebuild = find_rebuild(MODEL, snapshot(), run, tables, Tags("e", 4))
+        (query,) = queries(filled_project, {MODEL: mark}).values()
+        rebuild = find_rebuild(query, snapshot(), tables, Tags("e", 4))
         return (rebuild.code, rebuild.generation) if rebuild else None
 
     assert found(Table()) is None
@@ -278,7 +279,7 @@ def starts_of(
     models = project(*prints)
     tables = FakeTables({it.relation: Table() for it in models.models.values()})
     return find_starts(
-        newest, plans(models, prints), tables, Tags("e", 4), **{"left_out": {}} | options
+        newest, queries(models, prints), tables, Tags("e", 4), **{"left_out": {}} | options
     )
 
 
@@ -376,7 +377,7 @@ def test_each_reason_to_start_elsewhere_than_at_the_frontier() -> None:
         },
     )
     project = Project("m", ".", "m", {}, models, {}, {}, questions=questions)
-    of_project = plans(project, prints)
+    of_project = queries(project, prints)
 
     def starts(is_outdated: bool) -> str:
         left_out = leave_out(newest, of_project, {ids["unselected"]})
@@ -435,16 +436,16 @@ def test_what_is_left_out_holds_up_what_reads_it_through_views_and_by_its_name()
     seed_id, others = seed.unique_id, {table.unique_id: Wait, named.unique_id: Wait}
 
     def left_out(newest: Snapshot | None) -> dict[str, type[Start]]:
-        return {key: type(it) for key, it in leave_out(newest, real, {seed_id}).items()}
+        return {key: type(it) for key, it in leave_out(newest, real.stored, {seed_id}).items()}
 
     assert left_out(None) == left_out(snapshot(models={})) == {seed_id: LeftAlone} | others
     # An unedited file is as it would be loaded.
     assert left_out(snapshot(models={seed_id: state})) == {}
-    assert leave_out(None, real, set()) == {}
+    assert leave_out(None, real.stored, set()) == {}
 
 
 def test_what_has_failed_is_told_as_failed_though_it_is_left_out() -> None:
-    of_project = plans(project(*PRINTS), PRINTS)
+    of_project = queries(project(*PRINTS), PRINTS)
 
     starts = leave_out(without_three(12), of_project, {FAILED, WAITS})
 
@@ -469,7 +470,7 @@ def test_a_commit_in_the_middle_of_a_batch_replays_it(
     tables = FakeTables({RELATION: Table(5 + len(commits), commits=commits)})
 
     def refuse() -> None:
-        of_project = plans(project(), {MODEL: "print"})
+        of_project = queries(project(), {MODEL: "print"})
         refuse_writes_since({MODEL: start}, snapshot(), of_project, tables, Tags("e", 4))
 
     if is_refused:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.planner import Inputs, plan_query
-from livemart.project.graph import Model
+from livemart.plan.stored_queries import stored_queries
+from livemart.project.graph import Project
 from livemart.refresh.full import full_query
 from livemart.refresh.inputs import PinnedInputs
+from tests.models import make_model
 
 SQL = (
     "select o.order_id, l.name from raw.orders as o"
@@ -22,9 +22,11 @@ SQL = (
 def test_a_table_outside_of_the_warehouse_is_read_as_it_was_written(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     plan = plan_query(SQL, Inputs({"raw.orders": ("order_id", "id")}))
-    model = cast(Model, SimpleNamespace(compiled_code=SQL))
+    model = make_model("model.m.labelled", compiled_code=SQL)
+    project = Project("m", ".", "m", {}, {model.unique_id: model}, {}, {})
+    (stored,) = stored_queries(project, {model.unique_id: plan}).values()
 
-    query = full_query(model, plan, PinnedInputs(warehouse, {}, {"raw.orders": 2}))
+    query = full_query(stored, PinnedInputs(warehouse, {}, {"raw.orders": 2}))
 
     assert "left join delta.`/data/Labels` as l" in query
     assert "left join other.`Raw`.Orders as x" in query

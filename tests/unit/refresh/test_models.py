@@ -15,9 +15,9 @@ from livemart.conflicts import may_pass
 from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
-from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans
-from livemart.project.graph import Model, Project
+from livemart.plan.stored_queries import StoredQuery
+from livemart.project.graph import Project
 from livemart.refresh import models
 from livemart.refresh.context import BatchContext, BatchMemory, SqlChanged
 from livemart.refresh.frontier import Broken, LeftAlone, Rebuild, Refresh, Rest, Start, Wait
@@ -80,7 +80,7 @@ def test_a_model_whose_inputs_have_not_changed_keeps_its_state(tmp_path: Path) -
 
     after = models.refresh_models(
         context,
-        ProjectPlans(project),
+        ProjectPlans(project).stored,
         PinnedInputs(warehouse, versions, dict(versions), states),
         replace(FRONTIER, models=states),
         dict.fromkeys(states, Refresh()),
@@ -122,14 +122,14 @@ class Batches:
         patch.setattr(models, "refresh_full", self._refresh_full)
 
     def _refresh_full(
-        self, context: Any, model: Model, plan: Plan, inputs: Any, tag: Tag, stored: Any
+        self, context: Any, query: StoredQuery, inputs: Any, tag: Tag, stored: Any
     ) -> Commit:
-        self.tried.append(model.name)
+        self.tried.append(query.owner.name)
         # By it a replay tells a commit of this SQL.
-        assert tag == Tags("e", 3).rows(model.relation, 0)
-        assert tag.metadata["fingerprint"] == plan.fingerprint
+        assert tag == Tags("e", 3).rows(query.relation, 0)
+        assert tag.metadata["fingerprint"] == query.fingerprint
         assert (tag.metadata["strategy"], tag.metadata["reason"]) == ("full", "NEW_MODEL")
-        if model.unique_id == TABLE.unique_id:
+        if query.unique_id == TABLE.unique_id:
             raise ZeroDivisionError("[DIVIDE_BY_ZERO] by zero")
         return Commit(0)
 
@@ -140,7 +140,6 @@ class Batches:
         behind: dict[str, SetAside] | None = None,
         **other: Any,
     ) -> models.RefreshedModels:
-        stored = [key for key, it in self.plans.project.models.items() if it.is_stored]
         new: Start = Rebuild("NEW_MODEL", "", 0)
         options: dict[str, Any] = {
             "report": lambda *_: None,
@@ -159,10 +158,12 @@ class Batches:
                 1,
                 between_batches=self.between_batches,
             ),
-            self.plans,
+            self.plans.stored,
             PinnedInputs(self.warehouse, {}, {}, states or {}),
             replace(FRONTIER, models=states or {}, set_aside=behind or {}),
-            dict.fromkeys(stored, new) | dict.fromkeys(states or {}, Refresh()) | (starts or {}),
+            dict.fromkeys(self.plans.stored, new)
+            | dict.fromkeys(states or {}, Refresh())
+            | (starts or {}),
             **options | other,
         )
 

@@ -15,6 +15,7 @@ from livemart.errors import PlanError, RefreshError
 from livemart.own_faults import VARIABLE
 from livemart.plan.planner import Inputs, plan_query
 from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.stored_queries import StoredQuery, stored_queries
 from livemart.project.graph import Policy
 from livemart.refresh import strategy
 from livemart.refresh.context import BatchContext
@@ -24,6 +25,13 @@ from tests.unit.plan.test_project_plans import policy_project
 SQL = "select shop_id, max(amount) as most from shop.sales group by 1"
 
 STORED = SimpleNamespace(names={}, schema=SimpleNamespace(names=["another"]))
+
+
+def stored_query(policy: Policy) -> StoredQuery:
+    project = policy_project(policy)
+    plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
+    (query,) = stored_queries(project, dict.fromkeys(project.models, plan)).values()
+    return query
 
 
 def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -39,12 +47,11 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(strategy, "refresh_full", lambda *_: Commit(5, 1))
     warehouse = Warehouse(folder)
     context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1)
-    (model,) = policy_project(policy).models.values()
-    plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
-    assert plan.strategy.name == "region"
+    query = stored_query(policy)
+    assert query.plan.strategy.name == "region"
     inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
-    tag = context.tags.rows(model.relation)
-    return strategy.move(context, model, plan, inputs, (), tag)
+    tag = context.tags.rows(query.relation)
+    return strategy.move(context, query, inputs, tag)
 
 
 def test_a_strict_model_refuses_to_be_recomputed(
@@ -92,11 +99,10 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         warehouse = Warehouse(tmp_path)
         if not context:
             context.append(BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1))
-        (model,) = policy_project(policy).models.values()
-        plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
+        query = stored_query(policy)
         inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
-        tag = context[0].tags.rows(model.relation)
-        return strategy.move(context[0], model, plan, inputs, (), tag)
+        tag = context[0].tags.rows(query.relation)
+        return strategy.move(context[0], query, inputs, tag)
 
     return run
 
@@ -160,12 +166,11 @@ def test_a_strict_model_fails_with_its_strategy(failing: Any) -> None:
 def test_a_model_of_whose_inputs_none_changed_is_left_alone(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1)
-    (model,) = policy_project("strict").models.values()
-    plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
+    query = stored_query("strict")
     inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
-    tag = context.tags.rows(model.relation)
+    tag = context.tags.rows(query.relation)
 
-    assert strategy.move(context, model, plan, inputs, ("shop.sales",), tag) is None
+    assert strategy.move(context, query, inputs, tag) is None
 
 
 def test_a_model_whose_version_is_gone_differs_from_the_newest(
@@ -185,12 +190,11 @@ def test_a_model_whose_version_is_gone_differs_from_the_newest(
     monkeypatch.setattr(PinnedInputs, "has_news", lambda *_: True)
     monkeypatch.setattr(PinnedInputs, "newest", lambda *_: "the newest")
     context = BatchContext(cast(Any, None), Warehouse(tmp_path), "e", 3, "auto", 10, 1)
-    (model,) = policy_project("auto").models.values()
-    plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
+    query = stored_query("auto")
     inputs = PinnedInputs(context.warehouse, {}, {})
-    tag = context.tags.rows(model.relation)
+    tag = context.tags.rows(query.relation)
 
-    moved = strategy.move(context, model, plan, inputs, ("shop.sales",), tag)
+    moved = strategy.move(context, query, inputs, tag)
 
     assert moved is not None and moved[2] is not None
     assert (moved[2].code, stored) == ("CDF_UNAVAILABLE", ["the newest"])
