@@ -14,13 +14,11 @@ from itertools import takewhile
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
-import pyarrow.fs as pfs
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.schema import Schema as DeltaSchema
@@ -30,6 +28,7 @@ from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
 from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
+from livemart.storage.opening import open_storage
 
 _PROPERTIES = {
     "delta.checkpointInterval": "10",
@@ -157,7 +156,8 @@ class SnapshotLog:
     """The log at `root/_livemart/snapshots`. One writer, any number of readers."""
 
     def __init__(self, root: Path) -> None:
-        self._path = StateFolder(root).snapshots
+        self._storage = open_storage(StateFolder(root).snapshots)
+        self._url = self._storage.location.url
         self._table: DeltaTable | None = None
         self._tail: tuple[str, int, tuple[Snapshot, ...]] = ("", -1, ())
 
@@ -173,7 +173,7 @@ class SnapshotLog:
             return newest
         table = self._open()
         assert table is not None
-        rows = _read(table, pds.field("status") == "published", limit=1)
+        rows = self._read(table, pds.field("status") == "published", limit=1)
         return rows[0] if rows else None
 
     def rows(self, limit: int) -> list[Snapshot]:
@@ -183,7 +183,7 @@ class SnapshotLog:
             return []
         state = (str(table.metadata().id), int(table.version()))
         if self._tail[:2] != state or len(self._tail[2]) < limit:
-            self._tail = (*state, tuple(_read(table, None, limit)))
+            self._tail = (*state, tuple(self._read(table, None, limit)))
         return list(self._tail[2][:limit])
 
     def row(self, snapshot_id: int) -> Snapshot | None:
@@ -191,7 +191,7 @@ class SnapshotLog:
         table = self._open()
         if table is None:
             return None
-        rows = _read(table, pds.field("snapshot_id") == snapshot_id, limit=1)
+        rows = self._read(table, pds.field("snapshot_id") == snapshot_id, limit=1)
         return rows[0] if rows else None
 
     def since(self, moment: datetime) -> list[Snapshot]:
@@ -207,7 +207,7 @@ class SnapshotLog:
         table = self._open()
         if table is None:
             return {}
-        models = _dataset(table).to_table(columns=["models"]).column("models")
+        models = self._dataset(table).to_table(columns=["models"]).column("models")
         tables: dict[str, str] = {}
         for chunk in models.chunks:
             # As columns: a log of thousands of rows names each model thousands of times.
@@ -237,7 +237,7 @@ class SnapshotLog:
         newest_old = -1
         last = pa.table({"table_id": pa.array([], pa.string()), "last": pa.array([], pa.int64())})
         columns = ["snapshot_id", "finished_at", "models"]
-        for batch in _dataset(table).to_table(columns=columns).to_batches():
+        for batch in self._dataset(table).to_table(columns=columns).to_batches():
             ids, times, models = batch.columns
             is_old = pc.less(times, pa.scalar(before, times.type))
             newest_old = max(newest_old, pc.max(ids.filter(is_old)).as_py() or -1)
@@ -282,53 +282,55 @@ class SnapshotLog:
         except (DeltaError, OSError) as error:
             raise PublishError(
                 "SNAPSHOT_NOT_WRITTEN",
-                f"{self._path}: {error}",
+                f"{self._url}: {error}",
                 hint="check the disk; the batch is replayed from the previous snapshot",
             ) from error
         return True
 
     def _open(self) -> DeltaTable | None:
         """Return the log's table at its newest version, or None if there is none yet."""
-        if self._table is not None and (self._path / "_delta_log").is_dir():
-            self._table.update_incremental()
-            return self._table
-        self._table = None
-        if DeltaTable.is_deltatable(str(self._path)):
-            self._table = DeltaTable(str(self._path))
+        table, options = self._table, self._storage.options()
+        if table is not None and self._storage.head(f"_delta_log/{table.version():020d}.json"):
+            table.update_incremental()
+        elif DeltaTable.is_deltatable(self._url, options):
+            self._table = DeltaTable(self._url, storage_options=options)
+        else:
+            self._table = None
         return self._table
 
     def _create(self) -> DeltaTable:
-        self._path.mkdir(parents=True, exist_ok=True)
         self._table = DeltaTable.create(
-            str(self._path), DeltaSchema.from_arrow(SCHEMA), configuration=_PROPERTIES
+            self._url,
+            DeltaSchema.from_arrow(SCHEMA),
+            configuration=_PROPERTIES,
+            storage_options=self._storage.options(),
         )
         return self._table
 
+    def _read(
+        self, table: DeltaTable, condition: pds.Expression | None, limit: int
+    ) -> list[Snapshot]:
+        """Read newest rows first, widening the range of ids until enough rows are found."""
+        files = pa.table(table.get_add_actions(flatten=True))
+        if files.num_rows == 0:
+            return []
+        highest = pc.max(files.column("max.snapshot_id")).as_py()
+        span = max(limit, _SPAN)
+        while True:
+            dataset = self._dataset(table, f"snapshot_id > {highest - span}")
+            recent = pds.field("snapshot_id") > highest - span
+            rows = dataset.to_table(filter=recent if condition is None else recent & condition)
+            if rows.num_rows >= limit or span > highest:
+                break
+            span *= 8
+        order = pc.sort_indices(rows, [("snapshot_id", "descending")])
+        newest_first = rows.take(order.slice(0, limit)).to_pylist(maps_as_pydicts="strict")
+        return [_ROW.validate_python(row) for row in newest_first]
 
-def _read(table: DeltaTable, condition: pds.Expression | None, limit: int) -> list[Snapshot]:
-    """Read newest rows first, widening the range of ids until enough rows are found."""
-    files = pa.table(table.get_add_actions(flatten=True))
-    if files.num_rows == 0:
-        return []
-    highest = pc.max(files.column("max.snapshot_id")).as_py()
-    span = max(limit, _SPAN)
-    while True:
-        dataset = _dataset(table, f"snapshot_id > {highest - span}")
-        recent = pds.field("snapshot_id") > highest - span
-        rows = dataset.to_table(filter=recent if condition is None else recent & condition)
-        if rows.num_rows >= limit or span > highest:
-            break
-        span *= 8
-    order = pc.sort_indices(rows, [("snapshot_id", "descending")])
-    newest_first = rows.take(order.slice(0, limit)).to_pylist(maps_as_pydicts="strict")
-    return [_ROW.validate_python(row) for row in newest_first]
-
-
-def _dataset(table: DeltaTable, of_files: str | None = None) -> pds.Dataset:
-    """Return the log's rows; `of_files`: a condition on the statistics of files to read."""
-    folder = unquote(table.table_uri.removeprefix("file://"))
-    root = pfs.SubTreeFileSystem(folder, pfs.LocalFileSystem())
-    return table.to_pyarrow_dataset(filesystem=root, file_pruning_predicate=of_files)
+    def _dataset(self, table: DeltaTable, of_files: str | None = None) -> pds.Dataset:
+        """Return the log's rows; `of_files`: a condition on the statistics of files to read."""
+        filesystem = self._storage.filesystem()
+        return table.to_pyarrow_dataset(filesystem=filesystem, file_pruning_predicate=of_files)
 
 
 def how_to_show_rows(test: str) -> str:
