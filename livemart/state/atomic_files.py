@@ -65,9 +65,15 @@ def require_state_file(path: Path, kind: type[_State], *, hint: str) -> _State:
         raise StateError("MANIFEST_TORN", f"{path}: {error}", hint=hint) from error
 
 
+def remove_state_file(path: Path) -> None:
+    """Remove a state file, if it exists."""
+    open_storage(path.parent).delete([path.name])
+
+
 def _read(path: Path, kind: type[_State]) -> _State:
     form: Any = kind
-    state: _State = _form_of(form).validate_python(json.loads(path.read_bytes()))
+    content = open_storage(path.parent).get(path.name)
+    state: _State = _form_of(form).validate_python(json.loads(content))
     return state
 
 

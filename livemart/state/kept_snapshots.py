@@ -7,11 +7,15 @@ these snapshots. Each has a file of its own, so that two commands at once lose n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from livemart.state.atomic_files import numbers_of, read_state_file, write_state_file
+from livemart.state.atomic_files import (
+    numbers_of,
+    read_state_file,
+    remove_state_file,
+    write_state_file,
+)
 from livemart.state.places import StateFolder
 
 
@@ -44,8 +48,7 @@ def forget_ended(warehouse: Path, now: datetime) -> None:
     for snapshot_id in numbers_of(StateFolder(warehouse).kept_snapshots):
         until = _until(warehouse, snapshot_id)
         if until is not None and until <= now:
-            with suppress(FileNotFoundError):
-                _path(warehouse, snapshot_id).unlink()
+            remove_state_file(_path(warehouse, snapshot_id))
 
 
 def _until(warehouse: Path, snapshot_id: int) -> datetime | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from livemart.state.atomic_files import read_state_file, write_state_file
+from livemart.state.atomic_files import read_state_file, remove_state_file, write_state_file
 from livemart.state.places import StateFolder
 
 
@@ -28,7 +28,7 @@ def note_refusal(warehouse: Path, refusal: ProjectRefusal) -> None:
 
 def clear_refusal(warehouse: Path) -> None:
     """Forget the refusal: what runs is the project as it is written."""
-    StateFolder(warehouse).project_refusal.unlink(missing_ok=True)
+    remove_state_file(StateFolder(warehouse).project_refusal)
 
 
 def read_refusal(warehouse: Path) -> ProjectRefusal | None:
