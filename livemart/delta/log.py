@@ -46,8 +46,8 @@ class LogEntry:
 def has_commits(table: Storage) -> bool:
     """Return True if a folder is a Delta table: its log holds a commit or a checkpoint."""
     # Names of versions begin with a digit, and are the first that do.
-    first = table.list("_delta_log", after="_delta_log/0", most=1)
-    return any(_VERSIONED.match(entry.name) for entry in first)
+    first = table.names("_delta_log", after="_delta_log/0", most=1)
+    return any(map(_VERSIONED.match, first))
 
 
 def log_name(version: int) -> str:

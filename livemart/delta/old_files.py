@@ -18,15 +18,15 @@ from deltalake.exceptions import DeltaError
 
 from livemart.delta.log import log_file
 from livemart.delta.open_tables import open_table
-from livemart.storage.storage import Missing, Storage
+from livemart.storage.storage import ObjectEntry, Storage
 
 _ENTRY = re.compile(r"_delta_log/(\d+)\.json")
 # Spark's own, of an entry and of its checksum: `2.crc`, `.2.json.crc`, `.2.crc.crc`.
 _CHECKSUM = re.compile(r"_delta_log/\.?(\d+)\..*crc")
 
 
-def old_files(table: Storage, kept_versions: Collection[int] = ()) -> list[str]:
-    """Return the names of the files to remove.
+def old_files(table: Storage, kept_versions: Collection[int] = ()) -> list[ObjectEntry]:
+    """Return the files to remove.
 
     Args:
         table: its storage.
@@ -38,32 +38,19 @@ def old_files(table: Storage, kept_versions: Collection[int] = ()) -> list[str]:
     """
     # Each version is asked by itself: one whose log entries are gone would refuse the whole list.
     named = {path for version in kept_versions for path in _files_of(table, version)}
-    paths = map(unquote, open_table(table).vacuum(dry_run=True, full=True))
-    # deltalake 1.6 does not see that a version names them.
+    old = set(map(unquote, open_table(table).vacuum(dry_run=True, full=True))) - named
+    # deltalake 1.6 does not see that a version names deletion vectors.
     return [
-        path
-        for path in paths
-        if path not in named and not path.rpartition("/")[2].startswith("deletion_vector_")
+        entry
+        for entry in (table.list() if old else ())
+        if entry.name in old and not entry.name.rpartition("/")[2].startswith("deletion_vector_")
     ]
 
 
-def remove_file(table: Storage, name: str) -> int:
-    """Remove a file and the checksum that Spark writes beside it; return the bytes of the file.
-
-    Raises:
-        Missing: another process has removed it.
-    """
-    size = size_of(table, name)
+def remove_file(table: Storage, name: str) -> None:
+    """Remove a file and the checksum that Spark writes beside it."""
     folder, slash, file = name.rpartition("/")
     table.delete([name, f"{folder}{slash}.{file}.crc"])
-    return size
-
-
-def size_of(table: Storage, name: str) -> int:
-    """Return the bytes of a file. Raises Missing."""
-    if (entry := table.head(name)) is None:
-        raise Missing(name)
-    return entry.size
 
 
 def remove_old_entries(table: Storage, kept_versions: Collection[int] = ()) -> None:
@@ -79,7 +66,7 @@ def remove_old_entries(table: Storage, kept_versions: Collection[int] = ()) -> N
     readable = [version for version in kept_versions if log_file(table, version) is not None]
     # An entry is of use from the checkpoint before the oldest version on.
     open_table(table, min(readable, default=None)).cleanup_metadata()
-    names = [entry.name for entry in table.list("_delta_log")]
+    names = table.names("_delta_log")
     versions = {match[1] for name in names if (match := _ENTRY.fullmatch(name))}
     checksums = [(name, match[1]) for name in names if (match := _CHECKSUM.fullmatch(name))]
     table.delete(name for name, version in checksums if version not in versions)

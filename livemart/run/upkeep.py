@@ -9,14 +9,13 @@ long, so that without it a warehouse would grow for ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import structlog
 
-from livemart.delta.old_files import old_files, remove_file, remove_old_entries, size_of
+from livemart.delta.old_files import old_files, remove_file, remove_old_entries
 from livemart.delta.properties import RETENTION
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, first_lines
@@ -86,14 +85,13 @@ def _forget_snapshots(warehouse: Path, now: datetime) -> RemovedFiles:
 def _remove(
     table: str, storage: Storage, versions: Collection[int], *, is_trial: bool
 ) -> RemovedFiles:
-    remove = size_of if is_trial else remove_file
     count = size_bytes = 0
     try:
-        for name in old_files(storage, versions):
-            # Another process may remove them as well.
-            with suppress(FileNotFoundError):
-                size_bytes += remove(storage, name)
-                count += 1
+        for file in old_files(storage, versions):
+            if not is_trial:
+                remove_file(storage, file.name)
+            size_bytes += file.size
+            count += 1
         if not is_trial:
             remove_old_entries(storage, versions)
     except Exception as error:

@@ -5,18 +5,16 @@ Used for every path. A new file appears by link(2), which fails if another write
 
 from __future__ import annotations
 
-import fcntl
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator
 from heapq import nsmallest
 from pathlib import Path
 
 import pyarrow.fs as pfs
 
 from livemart.storage.location import Location
-from livemart.storage.storage import Changed, Missing, ObjectEntry, Taken
+from livemart.storage.storage import Missing, ObjectEntry, Taken
 
 _DRAFTS = (".tmp", ".new")
 
@@ -52,33 +50,9 @@ class LocalStorage:
         _write(draft, data, synced=True)
         draft.rename(path)
 
-    def replace_if(self, name: str, data: bytes, etag: str) -> None:
-        path = self._path(name)
-        # A lock on the folder: a file is another one after each write. Closing ends it.
-        try:
-            folder = os.open(path.parent, os.O_RDONLY)
-        except FileNotFoundError as error:
-            raise Changed(str(path)) from error
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            entry = self.head(name)
-            if entry is None or entry.etag != etag:
-                raise Changed(str(path))
-            self.put(name, data)
-        finally:
-            os.close(folder)
-
     def get(self, name: str) -> bytes:
         try:
             return self._path(name).read_bytes()
-        except FileNotFoundError as error:
-            raise Missing(str(self._path(name))) from error
-
-    def get_range(self, name: str, start: int, size: int) -> bytes:
-        try:
-            with self._path(name).open("rb") as file:
-                file.seek(start)
-                return file.read(size)
         except FileNotFoundError as error:
             raise Missing(str(self._path(name))) from error
 
@@ -89,13 +63,15 @@ class LocalStorage:
             return None
         # A file that was removed and written again has another inode or another time.
         etag = f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
-        return ObjectEntry(name, status.st_size, etag, datetime.fromtimestamp(status.st_mtime, UTC))
+        return ObjectEntry(name, status.st_size, etag, status.st_mtime)
 
-    def list(self, folder: str = "", after: str = "", most: int | None = None) -> list[ObjectEntry]:
-        names = (name for name in self._names(folder) if name > after)
-        chosen = sorted(names) if most is None else nsmallest(most, names)
+    def list(self, folder: str = "") -> list[ObjectEntry]:
         # Another process may remove one meanwhile.
-        return [entry for name in chosen if (entry := self.head(name)) is not None]
+        return [entry for name in self.names(folder) if (entry := self.head(name)) is not None]
+
+    def names(self, folder: str = "", after: str = "", most: int | None = None) -> list[str]:
+        names = (name for name in self._names(folder) if name > after)
+        return sorted(names) if most is None else nsmallest(most, names)
 
     def _names(self, folder: str) -> Iterator[str]:
         for place, _, files in os.walk(
@@ -116,9 +92,6 @@ class LocalStorage:
         return self._filesystem
 
     def options(self) -> dict[str, str]:
-        return {}
-
-    def spark_settings(self) -> Mapping[str, str]:
         return {}
 
     def _path(self, name: str) -> Path:

@@ -47,15 +47,6 @@ class Location:
         path = "/".join(filter(None, (self.path, name))) if self.scheme else ""
         return Location(f"{self.url}/{name}", self.scheme, self.bucket, path)
 
-    def relative(self, url: str) -> str | None:
-        """Return the name below this folder of what a path or URL names; None if it is elsewhere.
-
-        >>> Location.parse("s3://mart/eu").relative("s3://mart/eu/orders/1.json")
-        'orders/1.json'
-        """
-        inside = url.removeprefix(f"{self.url}/")
-        return None if inside == url else inside
-
     @property
     def spark_url(self) -> str:
         """The name by which Spark opens the folder: Hadoop calls `s3` by another scheme.

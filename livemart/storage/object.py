@@ -1,15 +1,15 @@
 """Keeps objects in a bucket of S3, or of a store that speaks its protocol.
 
-Used for `s3://` URLs. The bucket itself refuses a second creation and an outdated replacement. A
-request that gets no answer is repeated for a while; one that may have been carried out all the same
-is compared with what the bucket holds.
+Used for `s3://` URLs. The bucket itself refuses a second creation. A request that gets no answer is
+repeated for a while; one that may have been carried out all the same is compared with what the
+bucket holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import obstore
@@ -26,7 +26,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from livemart.errors import StorageError, first_lines
 from livemart.storage.location import Location
-from livemart.storage.storage import Changed, Missing, ObjectEntry, Taken
+from livemart.storage.storage import Missing, ObjectEntry, Taken
 
 # Variables of the environment that say who asks, and where; each engine is given the same.
 _OPTIONS = (
@@ -36,7 +36,6 @@ _OPTIONS = (
     "AWS_REGION",
     "AWS_ENDPOINT_URL",
 )
-_S3A = "spark.hadoop.fs.s3a."
 _NO_BUCKET = "NoSuchBucket"
 _PATIENCE_S = 60.0
 _FIRST_WAIT_S = 0.1
@@ -78,15 +77,12 @@ class ObjectStorage:
         return storage
 
     def create(self, name: str, data: bytes) -> None:
-        self._put(name, data, "create", Taken)
+        self._put(name, data, "create")
 
     def put(self, name: str, data: bytes, *, synced: bool = True) -> None:
-        self._put(name, data, "overwrite", Changed)
+        self._put(name, data, "overwrite")
 
-    def replace_if(self, name: str, data: bytes, etag: str) -> None:
-        self._put(name, data, {"e_tag": etag}, Changed)
-
-    def _put(self, name: str, data: bytes, mode: Any, refusal: type[Exception]) -> None:
+    def _put(self, name: str, data: bytes, mode: Literal["create", "overwrite"]) -> None:
         attempts = count()
 
         def request() -> None:
@@ -94,12 +90,10 @@ class ObjectStorage:
             try:
                 # In one request, which is carried out or not.
                 obstore.put(self._client, self._key(name), data, mode=mode, use_multipart=False)
-            except _ANSWERS as error:
-                if _NO_BUCKET in str(error):
-                    raise
+            except (AlreadyExistsError, PreconditionError) as error:
                 # An attempt that got no answer may have been the one that wrote it.
                 if is_first or not self._holds(name, data):
-                    raise refusal(self._url(name)) from error
+                    raise Taken(self._url(name)) from error
 
         self._ask(name, request)
 
@@ -111,12 +105,6 @@ class ObjectStorage:
 
     def get(self, name: str) -> bytes:
         return self._read(name, lambda: obstore.get(self._client, self._key(name)).bytes())
-
-    def get_range(self, name: str, start: int, size: int) -> bytes:
-        def request() -> Any:
-            return obstore.get_range(self._client, self._key(name), start=start, length=size)
-
-        return self._read(name, request)
 
     def _read(self, name: str, request: Callable[[], Any]) -> bytes:
         try:
@@ -130,7 +118,13 @@ class ObjectStorage:
         except FileNotFoundError:
             return None
 
-    def list(self, folder: str = "", after: str = "", most: int | None = None) -> list[ObjectEntry]:
+    def list(self, folder: str = "") -> list[ObjectEntry]:
+        return [self._entry(meta) for meta in self._metas(folder)]
+
+    def names(self, folder: str = "", after: str = "", most: int | None = None) -> list[str]:
+        return [self._name(meta) for meta in self._metas(folder, after, most)]
+
+    def _metas(self, folder: str, after: str = "", most: int | None = None) -> list[Any]:
         prefix = self._key(folder).strip("/")
 
         def request() -> list[Any]:
@@ -144,8 +138,7 @@ class ObjectStorage:
                     break
             return metas
 
-        entries = map(self._entry, self._ask(folder, request))
-        return sorted(entries, key=lambda entry: entry.name)[:most]
+        return sorted(self._ask(folder, request), key=self._name)[:most]
 
     def delete(self, names: Iterable[str]) -> None:
         keys = [self._key(name) for name in names]
@@ -170,27 +163,19 @@ class ObjectStorage:
     def options(self) -> dict[str, str]:
         return dict(self._options)
 
-    def spark_settings(self) -> Mapping[str, str]:
-        endpoint = self._options.get("AWS_ENDPOINT_URL")
-        values = {
-            "access.key": self._options.get("AWS_ACCESS_KEY_ID"),
-            "secret.key": self._options.get("AWS_SECRET_ACCESS_KEY"),
-            "session.token": self._options.get("AWS_SESSION_TOKEN"),
-            "endpoint.region": self._options.get("AWS_REGION"),
-            "endpoint": endpoint,
-            "path.style.access": endpoint and "true",
-        }
-        return {f"{_S3A}{name}": value for name, value in values.items() if value}
-
     def _key(self, name: str) -> str:
         return f"{self._prefix}{name}"
 
     def _url(self, name: str) -> str:
         return self.location.join(name).url if name else self.location.url
 
+    def _name(self, meta: Any) -> str:
+        name: str = meta["path"].removeprefix(self._prefix)
+        return name
+
     def _entry(self, meta: Any) -> ObjectEntry:
-        name = meta["path"].removeprefix(self._prefix)
-        return ObjectEntry(name, meta["size"], meta["e_tag"], meta["last_modified"])
+        modified_s = meta["last_modified"].timestamp()
+        return ObjectEntry(self._name(meta), meta["size"], meta["e_tag"], modified_s)
 
     def _ask(self, name: str, request: Callable[[], _Result]) -> _Result:
         """Return the answer to a request; one without an answer is repeated, less and less often.

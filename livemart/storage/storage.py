@@ -7,9 +7,8 @@ and no time says which of two objects is newer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 from pyarrow.fs import FileSystem
@@ -25,18 +24,14 @@ class Missing(FileNotFoundError):
     """The object does not exist."""
 
 
-class Changed(Exception):
-    """The object is no longer the one that was read; nothing was written."""
-
-
 @dataclass(frozen=True, slots=True)
 class ObjectEntry:
-    """An object: `size` in bytes, `etag` another if it is written again, `modified` in UTC."""
+    """An object: `size` in bytes, `etag` another if it is written again, time in POSIX seconds."""
 
     name: str
     size: int
     etag: str
-    modified: datetime
+    modified_s: float
 
 
 class Storage(Protocol):
@@ -70,24 +65,20 @@ class Storage(Protocol):
         """
         ...
 
-    def replace_if(self, name: str, data: bytes, etag: str) -> None:
-        """Replace an object that is still the one of an ETag. Raises Changed."""
-        ...
-
     def get(self, name: str) -> bytes:
         """Return the content of an object. Raises Missing."""
-        ...
-
-    def get_range(self, name: str, start: int, size: int) -> bytes:
-        """Return `size` bytes of an object from `start`, all within it. Raises Missing."""
         ...
 
     def head(self, name: str) -> ObjectEntry | None:
         """Return what is known of an object without its content; None if it does not exist."""
         ...
 
-    def list(self, folder: str = "", after: str = "", most: int | None = None) -> list[ObjectEntry]:
-        """Return the objects below a folder and its folders, sorted by name.
+    def list(self, folder: str = "") -> list[ObjectEntry]:
+        """Return the objects below a folder and its folders, sorted by name; all if it is empty."""
+        ...
+
+    def names(self, folder: str = "", after: str = "", most: int | None = None) -> list[str]:
+        """Return the names of the objects that `list` gives, which a disk looks up by fewer calls.
 
         Args:
             folder: a name; all objects if empty.
@@ -106,11 +97,4 @@ class Storage(Protocol):
 
     def options(self) -> dict[str, str]:
         """Return the storage options of deltalake. They hold secrets: never log them."""
-        ...
-
-    def spark_settings(self) -> Mapping[str, str]:
-        """Return the settings of a Spark session that opens `location.spark_url`.
-
-        They hold secrets, under names that Spark's page does not show.
-        """
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from livemart.delta.old_files import old_files
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.storage.opening import open_storage
+from livemart.storage.storage import Storage
 from tests.aged_tables import age, parquet_files
 
 _RELATION = "shop.prices"
@@ -46,17 +48,24 @@ def _prices(folder: Path, version: int | None = None) -> list[int]:
     return list(rows.column("price").to_pylist())
 
 
+def old_names(table: Storage, kept_versions: Collection[int] = ()) -> list[str]:
+    """Return the names of old files, whose sizes are those of the files."""
+    files = old_files(table, kept_versions)
+    assert all(table.head(file.name) == file for file in files)
+    return [file.name for file in files]
+
+
 def test_nothing_is_old_within_the_retention(folder: Path) -> None:
     age(folder, days=6)
 
-    assert old_files(open_storage(folder)) == []
+    assert old_names(open_storage(folder)) == []
 
 
 def test_what_is_older_is_all_but_the_newest_version(folder: Path) -> None:
     age(folder, days=8)
     before, log = parquet_files(folder), sorted((folder / "_delta_log").iterdir())
 
-    open_storage(folder).delete(old_files(open_storage(folder)))
+    open_storage(folder).delete(old_names(open_storage(folder)))
 
     assert (len(before), len(parquet_files(folder))) == (5, 1)
     assert _prices(folder) == [3]
@@ -67,7 +76,7 @@ def test_versions_that_are_kept_stay_readable(folder: Path) -> None:
     age(folder, days=8)
 
     # That of 99 can no longer be read, or not yet: it has no file.
-    open_storage(folder).delete(old_files(open_storage(folder), [2, 99]))
+    open_storage(folder).delete(old_names(open_storage(folder), [2, 99]))
 
     assert (_prices(folder, 2), _prices(folder)) == ([2], [3])
 
@@ -86,7 +95,7 @@ def test_changes_of_the_last_days_stay_readable(folder: Path) -> None:
     age(folder, days=8)
     _set_price(folder.parents[1], 4)
 
-    open_storage(folder).delete(old_files(open_storage(folder)))
+    open_storage(folder).delete(old_names(open_storage(folder)))
 
     changes = Warehouse(folder.parents[1]).changes(_RELATION, 3, 4)
     assert sorted(changes.column("price").to_pylist()) == [3, 4]
@@ -98,4 +107,4 @@ def test_what_a_writer_has_just_begun_is_not_old(folder: Path) -> None:
     table, draft = open_storage(folder), "dish=pad%20thai/part-0.parquet"
     table.put(draft, b"begun")
 
-    assert draft not in old_files(table)
+    assert draft not in old_names(table)

@@ -61,4 +61,4 @@ def test_a_file_made_again_in_its_place_is_another(disk: LocalStorage, tmp_path:
 
 
 def test_a_disk_needs_no_options(disk: LocalStorage) -> None:
-    assert (disk.options(), dict(disk.spark_settings())) == ({}, {})
+    assert disk.options() == {}

@@ -34,11 +34,3 @@ def test_a_url_that_names_no_bucket_is_refused_without_its_secret(url: str) -> N
         Location.parse(url)
 
     assert "secret" not in str(caught.value)
-
-
-def test_what_is_elsewhere_has_no_name_below() -> None:
-    location = Location.parse("s3://mart/eu")
-
-    assert location.relative("s3://mart/eu/a/b") == "a/b"
-    assert location.relative("s3://mart/europe/a") is None
-    assert location.relative("s3://mart/eu") is None

@@ -9,7 +9,7 @@ import pytest
 from livemart.errors import StorageError
 from livemart.storage.location import Location
 from livemart.storage.object import ObjectStorage
-from livemart.storage.storage import Changed, Missing, Taken
+from livemart.storage.storage import Missing, Taken
 from tests.services.bucket import Buckets
 from tests.storages import storage_in_bucket, storage_in_memory
 from tests.waits import PATIENCE_S
@@ -57,12 +57,8 @@ def test_each_engine_is_given_what_the_environment_says(away: ObjectStorage) -> 
     expected = {name: value for name, value in SECRETS.items() if name != "AWS_PROFILE"}
 
     assert options == {**expected, "AWS_ALLOW_HTTP": "true"}
-    settings = away.spark_settings()
-    assert settings["spark.hadoop.fs.s3a.secret.key"] == "a-very-secret-key"
-    assert settings["spark.hadoop.fs.s3a.endpoint"] == SECRETS["AWS_ENDPOINT_URL"]
     plain = ObjectStorage.open(Location.parse("s3://mart"), {"AWS_REGION": "eu-central-1"})
     assert plain.options() == {"AWS_REGION": "eu-central-1"}
-    assert plain.spark_settings() == {"spark.hadoop.fs.s3a.endpoint.region": "eu-central-1"}
 
 
 def test_an_own_creation_whose_answer_was_lost_has_succeeded(
@@ -72,15 +68,9 @@ def test_an_own_creation_whose_answer_was_lost_has_succeeded(
     # The first request is lost, the second one's answer; the third meets what the second wrote.
     storage.create("1", b"mine")
 
-    assert storage.get("1") == b"mine"
     with pytest.raises(Taken):
         storage.create("1", b"another's")
-    entry = storage.head("1")
-    assert entry is not None
-    storage.replace_if("1", b"newer", entry.etag)
-    with pytest.raises(Changed):
-        storage.replace_if("1", b"newest", entry.etag)
-    assert storage.get("1") == b"newer"
+    assert storage.get("1") == b"mine"
 
 
 @pytest.mark.extended
@@ -90,12 +80,8 @@ def test_what_a_bucket_answers_late_is_written_once(
 ) -> None:
     bucket_server.fail(fault, 2)
     bucket.create("1", b"mine")
-    entry = bucket.head("1")
-    assert entry is not None
-    bucket_server.fail(fault, 2)
-    bucket.replace_if("1", b"newer", entry.etag)
 
-    assert bucket.get("1") == b"newer"
+    assert bucket.get("1") == b"mine"
 
 
 @pytest.mark.extended
@@ -129,7 +115,6 @@ def test_a_missing_bucket_is_named_and_not_made(bucket_server: Buckets) -> None:
     asked: list[Callable[[], object]] = [
         lambda: storage.create("1", b""),
         lambda: storage.put("1", b""),
-        lambda: storage.replace_if("1", b"", '"1"'),
         lambda: storage.get("1"),
         lambda: storage.list(),
         lambda: storage.delete(["1"]),
