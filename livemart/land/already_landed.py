@@ -16,7 +16,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.land.records.origin import Place, highest_numbers
 from livemart.project.landing_columns import ORIGIN
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_file, replace_file
 
 LANDED_FILE = "livemart_landed.json"
 
@@ -84,7 +84,7 @@ def _highest_numbers(warehouse: Warehouse, relation: str) -> Mapping[Place, int]
 
 def _read(path: Path) -> tuple[str | None, Mapping[str, frozenset[str]]]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_file(path))
         files = {name: frozenset(names) for name, names in content["files"].items()}
         return str(content["landing"]), files
     except FileNotFoundError:

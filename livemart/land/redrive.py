@@ -28,8 +28,9 @@ from livemart.land.records.parse import RECORD_FORMATS, LineFormat
 from livemart.land.sources.files.names import name_for
 from livemart.project.graph import SourceTable
 from livemart.project.sources import FILES_KIND
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_file, remove_state_file, replace_file
 from livemart.state.places import StateFolder
+from livemart.storage.opening import open_storage
 
 # Rows of one file.
 _FILE_LETTERS = 50_000
@@ -67,8 +68,9 @@ class Redrive:
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            for path in sorted(self._folder.glob("*.json")):
-                self._finish(path)
+            for name in open_storage(self._folder).names():
+                if name.endswith(".json"):
+                    self._finish(self._folder / name)
             yield self
 
     def redrive(
@@ -129,7 +131,7 @@ class Redrive:
 
     def _finish(self, path: Path) -> None:
         failpoint("redrive.before_mark")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_file(path))
         letters = [dict(zip(LETTER_KEY, letter, strict=True)) for letter in content["letters"]]
         for letter in letters:
             letter["landed_at"] = datetime.fromisoformat(letter["landed_at"])
@@ -141,7 +143,7 @@ class Redrive:
         with suppress(FileExistsError):
             hand_over(target.parent, target.name, base64.b64decode(content["data"]))
         failpoint("redrive.before_end")
-        path.unlink()
+        remove_state_file(path)
 
 
 def mended(

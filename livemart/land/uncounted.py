@@ -14,7 +14,12 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from livemart.land.landing import LandedBatch
-from livemart.state.atomic_files import numbers_of, replace_file, require_state_file
+from livemart.state.atomic_files import (
+    numbers_of,
+    remove_state_file,
+    replace_file,
+    require_state_file,
+)
 from livemart.state.counts import Counts
 from livemart.state.drift import merge_drift
 from livemart.state.places import StateFolder
@@ -57,7 +62,7 @@ class UncountedBatches:
         """Drop what a snapshot has counted: this batch and all before it."""
         for number in numbers_of(self._folder):
             if number <= batch_id:
-                self._path(number).unlink(missing_ok=True)
+                remove_state_file(self._path(number))
 
     def _path(self, batch_id: int) -> Path:
         return self._folder / f"{batch_id}.json"

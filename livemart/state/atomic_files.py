@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,11 +20,18 @@ from livemart.storage.opening import open_storage
 
 _State = TypeVar("_State")
 
+_NUMBERED = re.compile(r"(\d+)\.json")
+
 
 def replace_file(path: Path, content: str | bytes) -> None:
     """Replace a file: the new content is on disk when this returns, and until then the old one."""
     data = content.encode() if isinstance(content, str) else content
     open_storage(path.parent).put(path.name, data)
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file. Raises FileNotFoundError."""
+    return open_storage(path.parent).get(path.name)
 
 
 def write_state_file(path: Path, state: object) -> None:
@@ -72,8 +80,7 @@ def remove_state_file(path: Path) -> None:
 
 def _read(path: Path, kind: type[_State]) -> _State:
     form: Any = kind
-    content = open_storage(path.parent).get(path.name)
-    state: _State = _form_of(form).validate_python(json.loads(content))
+    state: _State = _form_of(form).validate_python(json.loads(read_file(path)))
     return state
 
 
@@ -101,5 +108,5 @@ def sync(path: Path) -> None:
 
 def numbers_of(folder: Path) -> list[int]:
     """Return the numbers of the files `<number>.json` in a folder, the highest first."""
-    names = (path.stem for path in folder.glob("*.json"))
-    return sorted((int(name) for name in names if name.isdigit()), reverse=True)
+    names = map(_NUMBERED.fullmatch, open_storage(folder).names())
+    return sorted((int(name[1]) for name in names if name is not None), reverse=True)

@@ -7,17 +7,16 @@ lost, torn or older checkpoint would hand out such ids again, and records would 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from livemart.errors import StateError
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_file, replace_file
+from livemart.storage.opening import open_storage
 
 EPOCH_FILE = "livemart_epoch.json"
 _WAY_OUT = (
@@ -57,12 +56,11 @@ class Recorded:
 
 def last_commit_at(checkpoint: Path) -> datetime | None:
     """Return when a micro-batch last ran to its end, with news or without; None if none has."""
-    commits = checkpoint / "commits"
-    # A look holds no lock: a new epoch may take the folder away meanwhile.
-    with suppress(FileNotFoundError):
-        if (batch_id := _last_batch(commits)) is not None:
-            return datetime.fromtimestamp((commits / str(batch_id)).stat().st_mtime, UTC)
-    return None
+    if (batch_id := _last_batch(checkpoint / "commits")) is None:
+        return None
+    entry = open_storage(checkpoint).head(f"commits/{batch_id}")
+    # A look holds no lock: a new epoch may have taken the folder away.
+    return None if entry is None else datetime.fromtimestamp(entry.modified_s, UTC)
 
 
 def open_checkpoint(checkpoint: Path, recorded: Recorded | None, *, new_epoch: bool) -> Epoch:
@@ -113,13 +111,15 @@ def read_epoch(checkpoint: Path) -> Epoch | None:
     """
     path = checkpoint / EPOCH_FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return Epoch(content["epoch"], content.get("replaces"))
+        text = read_file(path)
     except FileNotFoundError:
         return None
+    try:
+        content = json.loads(text)
+        return Epoch(content["epoch"], content.get("replaces"))
     except (ValueError, TypeError, KeyError) as error:
         raise StateError(
-            "CHECKPOINT_TORN", f"{path}: found {path.read_bytes()[:80]!r}", hint=_WAY_OUT
+            "CHECKPOINT_TORN", f"{path}: found {text[:80]!r}", hint=_WAY_OUT
         ) from error
 
 
@@ -147,22 +147,26 @@ def _refuse_older(checkpoint: Path, recorded: Recorded) -> None:
 
 
 def _refuse_torn(checkpoint: Path, recorded: Recorded | None) -> None:
-    committed = _last_batch(checkpoint / "commits")
-    folders = [checkpoint / "offsets", checkpoint / "commits"]
-    folders += sorted(path for path in checkpoint.glob("sources/*") if path.is_dir())
-    for folder in folders:
-        batch_id = _last_batch(folder)
-        if batch_id is None or _is_whole(folder / str(batch_id)):
+    storage, newest = open_storage(checkpoint), dict[str, int]()
+    for name in storage.names():
+        folder, _, file = name.rpartition("/")
+        if file.isdigit():
+            newest[folder] = max(int(file), newest.get(folder, -1))
+    of_sources = sorted(folder for folder in newest if folder.startswith("sources/"))
+    for folder in ("offsets", "commits", *of_sources):
+        if (batch_id := newest.get(folder)) is None:
             continue
-        path = folder / str(batch_id)
+        content = storage.get(f"{folder}/{batch_id}")
+        if _is_whole(content, is_of_source=folder in of_sources):
+            continue
+        path = checkpoint / folder / str(batch_id)
         is_known = recorded is not None and recorded.knows(batch_id)
         hint, remove = _WAY_OUT, f"remove the file, `rm {shlex.quote(str(path))}`"
-        if folder.name == "commits":
+        if folder == "commits":
             hint = f"{remove}: the batch is replayed, and what it wrote is skipped"
-        elif folder.name == "offsets" and not is_known and (committed or -1) < batch_id:
+        elif folder == "offsets" and not is_known and newest.get("commits", -1) < batch_id:
             hint = f"{remove}: nothing was written under this batch, it is planned again"
-        size = path.stat().st_size
-        rest = f"torn after {size} bytes" if size else "found an empty file"
+        rest = f"torn after {len(content)} bytes" if content else "found an empty file"
         raise StateError("CHECKPOINT_TORN", f"{path}: {rest}", hint=hint)
 
 
@@ -172,13 +176,12 @@ def _last_batch(folder: Path) -> int | None:
 
 def logged_batches(folder: Path) -> list[int]:
     """Return the micro-batches that one of Spark's logs holds, the first one first."""
-    names = os.listdir(folder) if folder.is_dir() else ()
-    return sorted(int(name) for name in names if name.isdigit())
+    return sorted(int(name) for name in open_storage(folder).names() if name.isdigit())
 
 
-def _is_whole(path: Path) -> bool:
+def _is_whole(content: bytes, *, is_of_source: bool) -> bool:
     """Spark's log files: a version line, then JSON lines (`-` and numbers among the offsets)."""
-    lines = path.read_bytes().splitlines()
+    lines = content.splitlines()
     if not lines or not lines[0].startswith(b"v"):
         return False
     try:
@@ -187,4 +190,4 @@ def _is_whole(path: Path) -> bool:
                 json.loads(line)
     except ValueError:
         return False
-    return len(lines) > 1 or path.parent.parent.name == "sources"
+    return len(lines) > 1 or is_of_source

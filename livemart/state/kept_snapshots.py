@@ -26,11 +26,9 @@ def keep_snapshot(warehouse: Path, snapshot_id: int, until: datetime) -> None:
 
 def let_go(warehouse: Path, snapshot_id: int) -> bool:
     """Keep a snapshot no longer; return False if it was not kept."""
-    try:
-        _path(warehouse, snapshot_id).unlink()
-    except FileNotFoundError:
-        return False
-    return True
+    was_kept = _until(warehouse, snapshot_id) is not None
+    remove_state_file(_path(warehouse, snapshot_id))
+    return was_kept
 
 
 def kept_snapshots(warehouse: Path, now: datetime) -> Mapping[int, datetime]:

@@ -13,7 +13,12 @@ from datetime import datetime
 from pathlib import Path
 
 from livemart.land.sources.delivery import Delivery
-from livemart.state.atomic_files import numbers_of, require_state_file, write_state_file
+from livemart.state.atomic_files import (
+    numbers_of,
+    remove_state_file,
+    require_state_file,
+    write_state_file,
+)
 
 # Spark replays the last micro-batch; the others are kept for the files that are watched. Batches
 # that read nothing leave none.
@@ -73,7 +78,7 @@ class ManifestStore:
         """Keep a manifest, and the 999 before it; it is whole on disk when this returns."""
         write_state_file(self._path(manifest.batch_id), manifest)
         for batch_id in numbers_of(self._folder)[_KEPT:]:
-            self._path(batch_id).unlink(missing_ok=True)
+            remove_state_file(self._path(batch_id))
 
     def newest_first(self) -> Iterator[Manifest]:
         """Yield the manifests, the last one first; each is read when its turn comes."""

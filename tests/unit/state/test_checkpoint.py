@@ -103,6 +103,18 @@ def test_torn_offsets_of_a_batch_that_wrote_need_a_new_epoch(tmp_path: Path) -> 
     assert "build --new-epoch" in raised.value.hint
 
 
+def test_torn_offsets_of_the_first_batch_need_a_new_epoch_once_it_is_committed(
+    tmp_path: Path,
+) -> None:
+    make_checkpoint(tmp_path / "c", planned=0, committed=0)
+    (tmp_path / "c" / "offsets" / "0").write_text("")
+
+    with pytest.raises(StateError, match="CHECKPOINT_TORN") as raised:
+        open_checkpoint(tmp_path / "c", None, new_epoch=False)
+
+    assert "build --new-epoch" in raised.value.hint
+
+
 def test_a_torn_commit_may_be_removed(tmp_path: Path) -> None:
     epoch = make_checkpoint(tmp_path / "c", planned=4, committed=4)
     (tmp_path / "c" / "commits" / "4").write_text("")
