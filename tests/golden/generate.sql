@@ -10,6 +10,14 @@ signed rows keys=(order_id);
 select item.dish_id, count(*) as rows, sum(item.quantity) as sold from bronze.orders as orders lateral view explode(orders.items) exploded as item group by 1;
 signed groups unique=(dish_id);
 
+# title: a literal that stack() gives once tells the rows of a row apart
+select order_id, value, hours from bronze.orders lateral view stack(2, amount, 1, amount, 24) windows as value, hours;
+signed rows keys=(order_id) unique=(order_id, hours);
+
+# title: a literal that stack() gives twice does not
+select order_id, value, hours from bronze.orders lateral view stack(2, amount, 1, amount, 01) windows as value, hours;
+signed rows keys=(order_id);
+
 # title: a join on an exploded element finds its rows again
 select lines.order_id, dishes.dish_name, max(lines.item.quantity) as most from (select order_id, item from bronze.orders lateral view explode(items) exploded as item) as lines inner join bronze.dishes as dishes on lines.item.dish_id = dishes.dish_id group by 1, 2;
 region keys=(order_id) unique=(order_id, dish_name);

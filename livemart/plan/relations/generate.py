@@ -93,11 +93,23 @@ class Generate(Relation):
         return None if self._reads_generated(expr) else self.source.trace(expr)
 
     def unique_keys(self) -> list[frozenset[str]]:
-        """Return each key of the input with the position from posexplode; none without one."""
-        if not isinstance(self.generator, exp.Posexplode):
+        """Return each key of the input with a column that tells its elements apart, if any does."""
+        return [
+            key | {sql_of(column(name, self.qualifier))}
+            for key in self.source.unique_keys()
+            for name in self._distinguishing()
+        ]
+
+    def _distinguishing(self) -> list[str]:
+        """Return the columns that hold each value once for a row of the input."""
+        if isinstance(self.generator, exp.Posexplode):
+            return [self.names[0]]
+        if not isinstance(self.generator, exp.Stack):
             return []
-        position = sql_of(column(self.names[0], self.qualifier))
-        return [key | {position} for key in self.source.unique_keys()]
+        given, width = self.generator.expressions, len(self.names)
+        if self.generator.this.name != str(len(given) // width) or len(given) % width:
+            return []
+        return [name for place, name in enumerate(self.names) if _are_distinct(given[place::width])]
 
     def _reads_generated(self, expr: Expr) -> bool:
         return any(reference.table == self.qualifier for reference in columns_of(expr))
@@ -124,6 +136,16 @@ class Generate(Relation):
             f"{sql_of(generator)} {quoted(self.qualifier)} as {names}"
         )
         return [key_query(inner, "(", query, unfolded) for query in below]
+
+
+def _are_distinct(values: Sequence[Expr]) -> bool:
+    """Return True if values are whole numbers, written out, and no two are equal.
+
+    Texts are not compared: two spellings may be one text.
+    """
+    texts = [it.name for it in values if isinstance(it, exp.Literal) and not it.is_string]
+    are_whole = len(texts) == len(values) and all(map(str.isdecimal, texts))
+    return are_whole and len(set(map(int, texts))) == len(texts)
 
 
 def over_subquery(expr: Expr, places: Mapping[str, Mapping[str, str]]) -> Expr:
