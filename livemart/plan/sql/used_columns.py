@@ -76,6 +76,23 @@ def named_columns(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> frozens
     )
 
 
+def output_columns(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the names that a query yields, in lower case, with `*` where they are not known.
+
+    The names are empty for SQL that the parser does not know.
+
+    Args:
+        flat: the query.
+        columns: those of the stored relations.
+    """
+    try:
+        tree = qualified(parse(flat.text), flat.schema(columns))
+    except Exception:
+        return ()
+    names = tree.named_selects if isinstance(tree, exp.Query) else ()
+    return tuple(map(str.lower, names))
+
+
 def _origins(scope: Scope, alias: str, name: str) -> Iterator[tuple[str, str]]:
     """Yield the tables from which a column may come through stars, each with its name there."""
     source = scope.sources.get(alias)
