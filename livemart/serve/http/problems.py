@@ -54,6 +54,7 @@ _KINDS: Kinds = {
     "NOTHING_PUBLISHED": (503, "Nothing is published yet"),
     "STORE_UNREACHABLE": (503, "The serving store does not answer"),
     "STORE_STALE": (503, "The newest snapshot is old"),
+    "READER_ENDED": (503, "The process that read the answer ended"),
     "SERVER_ENDING": (503, "The server is ending"),
     "SERVER_FAILED": (500, "The server failed"),
 }

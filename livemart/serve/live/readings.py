@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.shelf import Answer, Shelf
-from livemart.serve.live.side_processes import SideProcesses
+from livemart.serve.live.side_processes import SideProcessError, SideProcesses
 from livemart.store.reader import StoreReader
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
@@ -102,10 +102,22 @@ class Readings:
         Args:
             read: of a module. It, what it is given and what it returns are pickled.
             arguments: behind the view.
+
+        Raises:
+            ProblemError: READER_ENDED.
         """
         if self._side is None:
             return await self.read_anew(lambda view: read(view, *arguments))
-        answer = await self._run(self._side.threads, self._side.read, read, *arguments)
+        try:
+            answer = await self._run(self._side.threads, self._side.read, read, *arguments)
+        except SideProcessError as error:
+            if self._hub.is_closing:
+                raise ProblemError("SERVER_ENDING", "the server is ending; try again") from error
+            raise ProblemError(
+                "READER_ENDED",
+                "the processes that read this answer ended before it was whole: try again, or ask "
+                "for fewer rows",
+            ) from error
         self._hub.note_newer(answer.published)
         return answer
 

@@ -91,13 +91,18 @@ async def new_snapshots(
 async def retry_while_away(hub: Hub, load: Callable[[], Awaitable[_Result]]) -> _Result | None:
     """Return the result of `load`, which is done again while the store is away.
 
-    None: the server is closing.
+    None: the stream must end, and its client come back. The server is closing, or a new request
+    would be refused for now.
     """
     while not hub.is_closing:
         try:
             return await load()
         except PublishError:
             await asyncio.sleep(_RETRY_S)
+        except ProblemError as problem:
+            if problem.status != 503:
+                raise
+            return None
     return None
 
 

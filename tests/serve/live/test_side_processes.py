@@ -14,7 +14,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from livemart.errors import PublishError
-from livemart.serve.live.side_processes import SideProcessError, SideProcesses
+from livemart.serve.live.side_processes import SideProcessError, SideProcesses, _SideProcess
+from tests.serve.apps import make_settings, server
 from tests.serve.live.side_readings import crash, fail, process_id
 from tests.serve.processes import serving
 from tests.store.stores import fill_store
@@ -22,7 +23,7 @@ from tests.waits import PATIENCE_S, wait_until
 
 
 @contextmanager
-def side_processes(folder: Path) -> Iterator[SideProcesses]:
+def opened(folder: Path) -> Iterator[SideProcesses]:
     """Open the side processes of a store with one row."""
     url = f"sqlite:///{folder}/serving.db"
     fill_store(url, {"m": pa.table({"id": [1]})}, {"m": ("id",)})
@@ -39,7 +40,7 @@ def is_running(process_id: int) -> bool:
 
 # 0.8 s.
 def test_one_process_answers_one_question_after_the_other(tmp_path: Path) -> None:
-    with side_processes(tmp_path) as side:
+    with opened(tmp_path) as side:
         answer = side.read(process_id, "given", 1)
         with pytest.raises(PublishError, match="away") as caught:
             side.read(fail)
@@ -54,11 +55,37 @@ def test_one_process_answers_one_question_after_the_other(tmp_path: Path) -> Non
     assert not is_running(reader)
 
 
+# 0.4 s.
+def test_an_answer_whose_reader_ends_twice_is_refused_for_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pull, and a stream that begins with all rows; small answers go on."""
+    asked: list[object] = []
+
+    def end(self: object, url: str, question: object) -> None:
+        asked.append(question)
+        raise EOFError
+
+    url = str(make_settings(tmp_path).store_url)
+    fill_store(url, {"m": pa.table({"id": range(1_000)})}, {"m": ("id",)})
+    monkeypatch.setattr(_SideProcess, "ask", end)
+    with server(tmp_path) as (host, port):
+        answers = [
+            httpx2.get(f"http://{host}:{port}/v1/models/m{rest}", timeout=PATIENCE_S)
+            for rest in ("", "/stream?after=0", "?limit=1")
+        ]
+
+    assert [answer.status_code for answer in answers] == [503, 503, 200]
+    for answer in answers[:2]:
+        assert answer.json()["code"] == "READER_ENDED" and int(answer.headers["retry-after"]) > 0
+    assert len(asked) == 4
+
+
 @pytest.mark.extended
 def test_a_process_that_ends_is_replaced_but_not_for_the_same_reading_for_ever(
     tmp_path: Path,
 ) -> None:
-    with side_processes(tmp_path) as side, capture_logs() as events:
+    with opened(tmp_path) as side, capture_logs() as events:
         first = side.read(process_id).value[0]
         os.kill(first, signal.SIGKILL)
         second = side.read(process_id).value[0]

@@ -159,3 +159,14 @@ def test_while_the_store_is_away_a_stream_waits_and_ends_with_the_server(
 
     assert asyncio.run(retry_while_away(hub, load)) == "rows" and len(tries) == 3
     assert asyncio.run(retry_while_away(hub, close_at_the_second)) is None
+
+
+def test_a_stream_ends_where_a_new_request_would_be_refused_for_now() -> None:
+    hub: Any = SimpleNamespace(is_closing=False)
+
+    async def load(code: str) -> str:
+        raise ProblemError(code, "detail")
+
+    assert asyncio.run(retry_while_away(hub, lambda: load("READER_ENDED"))) is None
+    with pytest.raises(ProblemError, match="MODEL_UNKNOWN"):
+        asyncio.run(retry_while_away(hub, lambda: load("MODEL_UNKNOWN")))
