@@ -46,6 +46,25 @@ def test_a_named_origin_may_read_with_a_token_and_no_other_origin_may(tmp_path: 
         assert "access-control-allow-credentials" not in answer.headers
 
 
+# 0.1 s.
+def test_a_named_origin_needs_no_token_where_and_while_no_one_does(tmp_path: Path) -> None:
+    evil = "https://evil.example"
+    with site(tmp_path, cors_origins=SHOP) as one:
+        fill_store(one.url, reference_tables())
+        one.until(lambda: one.shows(1))
+        named, foreign = (
+            one.client.get("/v1/models", headers={"Origin": origin}) for origin in (SHOP, evil)
+        )
+        renamed = one.client.get("/v1/models", headers={"Origin": SHOP, "Host": "shop.example.com"})
+        one.bearer("r1")
+        later = one.client.get("/v1/models", headers={"Origin": SHOP})
+
+    assert [each.status_code for each in (named, renamed, later)] == [200, 403, 401]
+    assert named.headers["access-control-allow-origin"] == SHOP
+    # Its browser lets no script read it.
+    assert "access-control-allow-origin" not in foreign.headers
+
+
 def test_without_the_setting_no_origin_is_named(tmp_path: Path) -> None:
     with site(tmp_path) as one:
         preflight = one.client.options("/v1/models", headers={"Origin": SHOP, **ASKS})
