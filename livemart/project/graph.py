@@ -232,6 +232,11 @@ class Model:
     """Whether dbt must run these hooks with no other model."""
     acting_hooks: tuple[str, ...] = field(default=(), compare=False)
     """The other statements of the hooks, which run in a build alone."""
+    description: str = ""
+    column_descriptions: Mapping[str, str] = field(default_factory=dict)
+    """By the name of the column as YAML writes it; columns without one are left out."""
+    raw_code: str = ""
+    """The SQL as it was written, with its Jinja; empty for a seed."""
 
     @cached_property
     def relation(self) -> str:

@@ -256,6 +256,11 @@ def _model(
         file=node.original_file_path,
         event_time=config.get("event_time"),
         config=facts,
+        description=node.description,
+        column_descriptions={
+            name: column.description for name, column in node.columns.items() if column.description
+        },
+        raw_code="" if _kind(node) == "seed" else node.raw_code,
     )
     return model, errors + _partition_mistakes(model, where)
 

@@ -7,10 +7,12 @@ has no table to read changes from, so it is not served.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from livemart.project.graph import Project
+from livemart.project.graph import Model, Project
+from livemart.state.snapshots import Snapshot
+from livemart.store.served import DescribedTest, ModelDescription
 
 # Enough to see how it is written.
 _MOST_NAMED = 3
@@ -36,6 +38,8 @@ def served_models(project: Project) -> tuple[tuple[ServedSpec, ...], tuple[str, 
             relation=model.relation,
             row_key=model.primary_key,
             event_time=model.event_time,
+            description=_describe(model),
+            tests=_tests_of(project, model),
         )
         for model in stored
     )
@@ -68,7 +72,7 @@ class ServedSpec:
     """A model to be served, as the project declares it.
 
     `unique_id` finds its state in a snapshot, `relation` its table; `row_key` is the declared key,
-    empty if there is none; `event_time` the declared column, if any.
+    empty if there is none; `event_time` the declared column, if any. `tests`: by unique id.
     """
 
     name: str
@@ -76,3 +80,33 @@ class ServedSpec:
     relation: str
     row_key: tuple[str, ...] = ()
     event_time: str | None = None
+    # How a model is described decides nothing about its rows.
+    description: ModelDescription = field(default=ModelDescription(), compare=False)
+    tests: Mapping[str, DescribedTest] = field(default_factory=dict, compare=False)
+
+    def described_in(self, snapshot: Snapshot) -> ModelDescription:
+        """Return the description with the outcomes that the tests have in a snapshot."""
+        tests = tuple(
+            replace(test, outcome=snapshot.tests.get(unique_id))
+            for unique_id, test in self.tests.items()
+        )
+        return replace(self.description, tests=tests)
+
+
+def _describe(model: Model) -> ModelDescription:
+    return ModelDescription(
+        text=model.description,
+        columns=dict(model.column_descriptions),
+        sql=model.raw_code,
+        compiled_sql=model.compiled_code or "",
+    )
+
+
+def _tests_of(project: Project, model: Model) -> dict[str, DescribedTest]:
+    """Return the tests of a model by unique id; one that is written as SQL is of all it reads."""
+    return {
+        unique_id: DescribedTest(test.name, test.kind, test.column_name, test.severity)
+        for unique_id, test in project.tests.items()
+        if model.unique_id == test.attached_to
+        or (test.attached_to is None and model.unique_id in test.depends_on)
+    }

@@ -22,6 +22,7 @@ from livemart.publish.transaction import Publishing, Transaction
 from livemart.publish.writes import ReadChange, base_of, is_published, plan_writes
 from livemart.state.snapshots import Snapshot
 from livemart.store.connections import shown_url
+from livemart.store.descriptions import write_descriptions
 from livemart.store.schema import PUBLISHED
 from livemart.store.store import Store, StoreState, count_rows, read_state
 
@@ -76,7 +77,14 @@ def publish(
             return None
         writes = plan_writes(base, snapshot, served, read_change, how.tenant_column)
         names = {spec.name for spec in served if spec.unique_id in snapshot.models}
+        descriptions = {
+            spec.name: spec.described_in(snapshot) for spec in served if spec.name in names
+        }
         if is_published(base, snapshot) and not writes and names == state.models.keys():
+            if is_start:
+                # They may have been edited since, and a store of an earlier version has none.
+                with store.begin() as connection:
+                    write_descriptions(connection, descriptions)
             return None
         how.step("publish.before")
         with store.begin() as connection:
@@ -86,6 +94,7 @@ def publish(
             transaction.begin(is_wiped=base.published is None)
             rows_changed = {write.spec.name: transaction.write(write) for write in writes}
             transaction.drop(state.models.keys() - names)
+            write_descriptions(connection, descriptions)
             transaction.finish({spec.unique_id: spec.name for spec in served})
             how.step("publish.in_transaction")
         how.step("publish.after")

@@ -1,4 +1,4 @@
-"""Defines the contents of the serving store: publications, models, changes.
+"""Defines the contents of the serving store: publications, models and their descriptions, changes.
 
 Used by publisher, readers and the server, so that all three mean the same.
 """
@@ -86,6 +86,36 @@ class ServedModel:
     def kinds(self) -> Mapping[str, str]:
         """The kind of each column, by name."""
         return dict(self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTest:
+    """A data test of a model.
+
+    `kind`: the name of a generic test, None for one that is written as SQL. `column`: None for a
+    test of the whole model. `outcome`: in the snapshot, as dbt names it; None if it has none.
+    """
+
+    name: str
+    kind: str | None
+    column: str | None
+    severity: str
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDescription:
+    """A model in the words of its project.
+
+    `columns`: descriptions by name; columns without one are left out. `sql` is as the author wrote
+    it, `compiled_sql` as dbt compiled it; a seed has neither.
+    """
+
+    text: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    tests: tuple[DescribedTest, ...] = ()
+    sql: str = ""
+    compiled_sql: str = ""
 
 
 @dataclass(frozen=True, slots=True)

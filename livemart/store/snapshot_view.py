@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from livemart.store.column_types import in_order, write_json
+from livemart.store.descriptions import read_description
 from livemart.store.packed import Packed, pack, unpack
 from livemart.store.positions import Position, mark_of
 from livemart.store.predicates import (
@@ -34,7 +35,7 @@ from livemart.store.schema import (
     bag_column,
     served_table,
 )
-from livemart.store.served import Published, ServedModel
+from livemart.store.served import ModelDescription, Published, ServedModel
 from livemart.store.store import StoredModel
 
 # Rows that are read at once.
@@ -72,6 +73,10 @@ class SnapshotView:
     def models(self) -> Mapping[str, ServedModel]:
         """Return the served models, by name."""
         return {name: stored.layout.model for name, stored in self._models.items()}
+
+    def description(self, model: str) -> ModelDescription | None:
+        """Return how the project describes a model; None if the store does not know it."""
+        return read_description(self._connection, model)
 
     def row_count(self, model: str) -> int:
         """Return how many rows a model has, those of all tenants together.

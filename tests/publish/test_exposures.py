@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import yaml
 
-from livemart.project.graph import Exposure, Materialized, Model, Project
+from livemart.project.graph import DataTest, Exposure, Materialized, Model, Project
 from livemart.publish.exposures import ServedSpec, exposure_to_paste, served_models
+from livemart.store.served import DescribedTest, ModelDescription
 from tests.models import make_model
+from tests.store.stores import make_snapshot
 
 
 def gold_model(
@@ -34,6 +39,20 @@ def make_project(models: list[Model], *exposures: tuple[str, ...]) -> Project:
             f"exposure.shop.{number}": Exposure(f"exposure.shop.{number}", str(number), nodes)
             for number, nodes in enumerate(exposures)
         },
+    )
+
+
+def make_test(name: str, **other: Any) -> DataTest:
+    """Return a test that reads the model `sales`, but for what is said."""
+    values = {"depends_on": ("model.shop.sales",), "column_name": None, "attached_to": None}
+    return DataTest(
+        unique_id=f"test.shop.{name}",
+        name=name,
+        arguments={},
+        severity="error",
+        compiled_code="",
+        file="",
+        **(values | other),
     )
 
 
@@ -73,6 +92,38 @@ def test_seeds_and_incremental_models_are_stored() -> None:
     project = make_project(models, ("model.shop.a", "model.shop.b"))
 
     assert [spec.name for spec in served_models(project)[0]] == ["a", "b"]
+
+
+def test_a_served_model_is_described_with_the_outcomes_of_a_snapshot() -> None:
+    model = replace(
+        gold_model("shop", "sales"),
+        description="Sales by day",
+        column_descriptions={"at": "Of the shop's clock"},
+        raw_code="select {{ 1 }}",
+    )
+    tests = [
+        make_test("a", kind="unique", column_name="id", attached_to=model.unique_id),
+        make_test("b", kind=None, depends_on=(model.unique_id, "model.shop.orders")),
+        make_test("c", kind="unique", attached_to="model.shop.orders", depends_on=("x",)),
+        make_test("d", kind="relationships", attached_to="model.shop.orders"),
+    ]
+    project = replace(
+        make_project([model], (model.unique_id,)), tests={test.unique_id: test for test in tests}
+    )
+    snapshot = replace(make_snapshot(1, ["sales"]), tests={"test.shop.a": "pass"})
+
+    ((spec,), _) = served_models(project)
+
+    assert spec.described_in(snapshot) == ModelDescription(
+        "Sales by day",
+        {"at": "Of the shop's clock"},
+        (
+            DescribedTest("a", "unique", "id", "error", "pass"),
+            DescribedTest("b", None, None, "error", None),
+        ),
+        "select {{ 1 }}",
+        "select 1",
+    )
 
 
 def test_an_exposure_to_paste_names_the_last_models() -> None:

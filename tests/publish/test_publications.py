@@ -23,7 +23,7 @@ from livemart.publish.publications import Publications
 from livemart.settings import load_settings
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
 from livemart.store.reader import StoreReader
-from livemart.store.served import Published
+from livemart.store.served import ModelDescription, Published
 from tests.models import make_model
 from tests.ports import silent_port
 
@@ -117,6 +117,18 @@ class Shop:
                 return view.published.snapshot_id, found
         finally:
             reader.close()
+
+    def described(self) -> ModelDescription | None:
+        """Return how the store describes the model."""
+        reader = StoreReader.open(f"sqlite:///{self.store_file}")
+        with closing(reader), reader.snapshot() as view:
+            return view.description("sales")
+
+    def describe(self, text: str) -> None:
+        """Edit the description of the model, and nothing else."""
+        models = dict(self.project.models)
+        models[SALES] = replace(models[SALES], description=text)
+        self.project = replace(self.project, models=models)
 
     def published(self) -> Published:
         """Return what readers see."""
@@ -350,3 +362,21 @@ def test_without_the_extra_that_serves_nothing_is_served_and_a_line_says_so(
     assert [(line["event"], line["next"]) for line in logs] == [
         ("nothing_served", "pip install 'livemart[serve]'")
     ]
+
+
+def test_an_edited_description_is_published_without_a_new_snapshot(shop: Shop) -> None:
+    shop.change(("r1", 1, "10.00", 0, 1))
+    shop.describe("Sales by day")
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+    assert shop.described() == ModelDescription("Sales by day", compiled_sql="select 1")
+    before = shop.published()
+
+    shop.describe("Sales by day and restaurant")
+    with shop.publications():
+        pass
+
+    assert shop.described() == ModelDescription(
+        "Sales by day and restaurant", compiled_sql="select 1"
+    )
+    assert shop.published() == before

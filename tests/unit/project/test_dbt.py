@@ -120,6 +120,15 @@ def test_policies_partitions_and_contracts_are_read(project: Project) -> None:
     assert project.models["model.jaffle.daily_orders"].partition_by == ("order_date",)
 
 
+def test_descriptions_and_the_sql_as_written_are_read(project: Project) -> None:
+    customers = project.models["model.jaffle.customers"]
+
+    assert customers.description == "One row per customer"
+    assert customers.column_descriptions == {"customer_name": "As on the first order"}
+    assert "ref('stg_customers')" in customers.raw_code
+    assert project.models["seed.jaffle.raw_customers"].raw_code == ""
+
+
 def test_data_tests_of_a_disabled_model_are_disabled_as_well(project: Project) -> None:
     # dbt leaves them in its manifest, with empty SQL: run, each would be an error.
     assert "model.jaffle.old_orders" not in project.models
