@@ -264,7 +264,7 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
             project, plans, chosen = load_plans(settings, report)
         answer = describe_plans(project, plans.models, chosen)
         print_answer(output, answer, render_plans(answer))
-        require_policies(project, plans.models)
+        require_policies(project, plans.stored)
         require_declared(plans)
         if strict and (names := full_models(answer)):
             click.echo(f"recomputed in full: {', '.join(names)}", err=True)
@@ -293,7 +293,7 @@ def corrections(output: str, since: datetime | None, **flags: Any) -> None:
         earliest = since or datetime.now(UTC) - timedelta(days=7)
         snapshots = SnapshotLog(settings.warehouse).since(earliest)
         answer = find_corrections(
-            Warehouse(settings.warehouse), project, plans.models, snapshots, chosen
+            Warehouse(settings.warehouse), project, plans.stored, snapshots, chosen
         )
         print_answer(output, answer.to_json(), render_corrections(answer))
 

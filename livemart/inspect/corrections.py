@@ -18,7 +18,8 @@ from livemart.errors import RefreshError
 from livemart.inspect.terminal_text import aligned, counted
 from livemart.intervals import format_interval
 from livemart.land.letters.plain_text import one_line
-from livemart.plan.planner import FinalFlag, Plan
+from livemart.plan.planner import FinalFlag
+from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import Project
 from livemart.run.watermarks import read_watermarks
 from livemart.state.snapshots import Snapshot
@@ -93,14 +94,14 @@ class Corrections:
 def find_corrections(
     warehouse: Warehouse,
     project: Project,
-    plans: Mapping[str, Plan],
+    stored: Mapping[str, StoredQuery],
     snapshots: Sequence[Snapshot],
     selected: frozenset[str] | None = None,
 ) -> Corrections:
     """Return the corrections that these snapshots made.
 
     Args:
-        plans: by unique id.
+        stored: the queries of the project, by unique id.
         snapshots: the newest first, as the log gives them.
         selected: unique ids of the models to look at; all if None.
     """
@@ -108,11 +109,11 @@ def find_corrections(
     unknown: dict[str, tuple[int, ...]] = {}
     marks = project.watermarks
     flags = {
-        unique_id: plan.final_flag
-        for unique_id, plan in plans.items()
-        if plan.final_flag is not None
+        unique_id: flag
+        for unique_id, query in stored.items()
+        if (flag := query.plan.final_flag) is not None
         and marks is not None
-        and plan.final_flag.relation == marks.relation
+        and flag.relation == marks.relation
         and (selected is None or unique_id in selected)
     }
     for after, before in pairwise(snapshots):
@@ -122,15 +123,15 @@ def find_corrections(
                 continue
             if old.version == new.version or old.generation != new.generation:
                 continue
-            model, key = project.models[unique_id], plans[unique_id].unique_key
+            query, name = stored[unique_id], stored[unique_id].owner.name
             try:
                 mark = read_watermarks(warehouse, flag.relation, before.sources[flag.relation])
-                changed = warehouse.changes(model.relation, old.version, new.version).to_pylist()
+                changed = warehouse.changes(query.relation, old.version, new.version).to_pylist()
             except (RefreshError, KeyError):
-                unknown[model.name] = (*unknown.get(model.name, ()), after.snapshot_id)
+                unknown[name] = (*unknown.get(name, ()), after.snapshot_id)
                 continue
             passed = mark.get(flag.watermark.lower())
-            rows += _corrected(model.name, after, flag, key, passed, changed)
+            rows += _corrected(name, after, flag, query.plan.unique_key, passed, changed)
     return Corrections(tuple(rows), len(flags), unknown)
 
 

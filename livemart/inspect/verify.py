@@ -28,15 +28,17 @@ from livemart.limits import FEW_STATEMENT_ROWS
 from livemart.own_faults import ends_everything
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.passed_on import passed_on_columns
-from livemart.plan.planner import Full, Inputs, Plan
+from livemart.plan.planner import Full, Inputs
 from livemart.plan.project_plans import ProjectPlans, views_of
 from livemart.plan.reasons import Inapplicable
-from livemart.plan.sql.flatten import Flat, flatten
+from livemart.plan.sql.flatten import Flat
+from livemart.plan.stored_queries import StoredQuery
 from livemart.plan.unread_text import unsure_words
 from livemart.project.graph import Model, Project
 from livemart.project.run_values import run_of
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
+from livemart.run.draft import table_versions
 from livemart.run.events import ReportEvent, StepBegan
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings, selection_empty
@@ -165,13 +167,6 @@ def verify_models(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _versions(project: Project, snapshot: Snapshot) -> dict[str, int]:
-    """Return the version of each table of a snapshot, by relation."""
-    models = project.models
-    states = {models[key].relation: it for key, it in snapshot.models.items() if key in models}
-    return {**snapshot.sources, **{relation: state.version for relation, state in states.items()}}
-
-
 def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> str:
     """Return a line, and below it up to 20 differing rows, or the groups that tie."""
     word = "equal" if comparison.is_equal else "DIFFERENT"
@@ -208,16 +203,13 @@ class _Recomputation:
         scratch: Path,
     ) -> None:
         self._spark = spark
-        self._versions = _versions(project, snapshot)
+        self._versions = table_versions(project.models, snapshot)
         self._warehouse = warehouse
         self._project = project
         self._snapshot = snapshot
         self._scratch = scratch
         # Where models are computed in more than one session, all of them must see the same names.
         self._is_shared = any(model.session != PLAIN for model in project.models.values())
-        self._declared = {source.relation for source in project.sources.values()} | {
-            model.relation for model in project.models.values() if model.is_stored
-        }
         self._names: dict[str, str] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
         self._approximate: dict[str, Mapping[str, str]] = {}
@@ -227,9 +219,11 @@ class _Recomputation:
         self._unread: dict[str, str] = {}
         # By spec: which one serves depends on all tables of the snapshot, and these stay the same.
         self._session = cache(self._choose_session)
-        self._plans = ProjectPlans(project, self._stored_columns).models
-        flats = [plan.flat for plan in self._plans.values() if plan.flat is not None]
+        self._stored = ProjectPlans(project, self._stored_columns).stored
+        flats = [query.flat for query in self._stored.values() if query.flat is not None]
         self._most_places = max((len(flat.occurrences) for flat in flats), default=1)
+        self._declared = {source.relation for source in project.sources.values()}
+        self._declared |= {query.relation for query in self._stored.values()}
 
     def run(self, chosen: frozenset[str] | None) -> Iterator[Comparison]:
         for source in self._project.sources.values():
@@ -240,8 +234,8 @@ class _Recomputation:
             if not _is_listed(model):
                 # The models that read it are compared.
                 continue
-            if model.is_stored:
-                comparison = self._model(model, self._plans[unique_id])
+            if (query := self._stored.get(unique_id)) is not None:
+                comparison = self._compared(query)
             else:
                 comparison = Comparison(_label(model), False, note=_MADE_BY_BUILDS)
             if chosen is None or unique_id in chosen:
@@ -276,32 +270,33 @@ class _Recomputation:
         except Exception as error:
             self._unread[relation] = _reason(error)
 
-    def _model(self, model: Model, plan: Plan) -> Comparison:
+    def _compared(self, query: StoredQuery) -> Comparison:
+        model, plan, relation = query.owner, query.plan, query.relation
         unequal = partial(Comparison, _label(model), False)
-        state = self._snapshot.models.get(model.unique_id)
-        if (aside := self._snapshot.set_aside.get(model.unique_id)) is not None:
+        state = self._snapshot.models.get(query.unique_id)
+        if (aside := self._snapshot.set_aside.get(query.unique_id)) is not None:
             return unequal(note=f"set aside since snapshot {aside.since}: see `status`")
         if state is None:
             return unequal(note="not in the snapshot: run `refresh`")
         try:
-            session = self._session(model.session)
+            session = self._session(query.session)
         except Exception as error:
             return unequal(note=f"cannot be recomputed: its session: {_reason(error)}")
         try:
-            stored = self._read(session, model.relation, state.version)
-            stored_rows = self._warehouse.row_count(model.relation, state.version)
+            stored = self._read(session, relation, state.version)
+            stored_rows = self._warehouse.row_count(relation, state.version)
         except Exception as error:
-            note = f"version {state.version} of {model.relation} cannot be read: {_reason(error)}"
+            note = f"version {state.version} of {relation} cannot be read: {_reason(error)}"
             return unequal(note=note)
         if model.uncompiled:
             note = f"dbt cannot compile it: {' '.join(model.uncompiled.split())}"
             return unequal(stored_rows, note)
-        if model.compiled_code is None or model.materialized == "seed" or model.is_of_dbt:
-            self._name(model.relation, stored)
+        if model.compiled_code is None or query.made_by != "sql":
+            self._name(relation, stored)
             is_filled = model.filled != "no"
             note = "filled by hooks: not compared" if is_filled else "an input, not recomputed"
             return Comparison(_label(model), True, stored_rows, note)
-        if state.fingerprint != plan.fingerprint:
+        if state.fingerprint != query.fingerprint:
             return unequal(stored_rows, "its SQL is not that of the snapshot: run `refresh`")
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
         # The SQL that varies with the run alone was compiled as of that of the snapshot.
@@ -310,13 +305,13 @@ class _Recomputation:
         if is_volatile or model.language != "sql":
             reason = next((reason.message for reason in plan.reasons), "not SQL")
             note = f"cannot be recomputed: {reason}"
-            return self._uncompared(model, stored, stored_rows, note)
+            return self._uncompared(query, stored, stored_rows, note)
         try:
-            flat, unsure = self._flat(session, model, plan)
+            flat, unsure = self._flat(session, query)
         except Inapplicable as error:
             # Its names cannot be replaced, so it would read what is published, not recomputed.
             note = f"cannot be recomputed: {error.reason.message}"
-            return self._uncompared(model, stored, stored_rows, note)
+            return self._uncompared(query, stored, stored_rows, note)
         missing = [name for name in flat.relations if name not in self._names]
         if foreign := [name for name in missing if name not in self._declared]:
             # The log does not tell which version of such a table was read.
@@ -328,7 +323,7 @@ class _Recomputation:
             elif not kinds.keys().isdisjoint(foreign):
                 why = "read with the settings of another session"
             note = f"cannot be recomputed: {', '.join(foreign)} {verb} {why}"
-            return self._uncompared(model, stored, stored_rows, note)
+            return self._uncompared(query, stored, stored_rows, note)
         if missing:
             unread = [
                 f"{name} ({self._unread[name]})" if name in self._unread else name
@@ -339,14 +334,14 @@ class _Recomputation:
         try:
             approximate = approximate_columns(flat, self._columns, self._approximate)
             passed_on = passed_on_columns(flat, self._columns, self._passed_on)
-            recomputed = self._recompute(session, model, flat, approximate)
-            self._passed_on[model.relation] = passed_on
+            recomputed = self._recompute(session, relation, flat, approximate)
+            self._passed_on[relation] = passed_on
             stamps = [name for name in stored.columns if name.lower() in plan.stamps]
             compared = stored.drop(*stamps)
             if stamps:
                 recomputed = recomputed.select(*compared.columns).toDF(*compared.columns)
                 # Nothing tells which run wrote a row but the row itself.
-                self._name(model.relation, stored)
+                self._name(relation, stored)
             differences = compare(compared, recomputed, approximate, passed_on)
         except Exception as error:
             return unequal(stored_rows, f"cannot be recomputed: {_reason(error)}")
@@ -359,7 +354,7 @@ class _Recomputation:
         if unsure and differences.count:
             verdict = "unknown"
             notes.append(f"rows differ, as they may for `{', '.join(unsure)}` in SQL of this kind")
-            self._name(model.relation, stored)
+            self._name(relation, stored)
         elif may_tie and differences.count:
             groups = TiedGroups(
                 plan,
@@ -370,14 +365,14 @@ class _Recomputation:
                 Inputs(self._columns),
                 approximate,
                 passed_on,
-                self._warehouse.partition_columns(model.relation),
+                self._warehouse.partition_columns(relation),
             )
             verdict, about_ties, tied = _judged(groups)
             notes.append(about_ties)
             if verdict != "wrong":
                 # The models that read it were computed from the stored answer.
-                self._name(model.relation, stored)
-                del self._passed_on[model.relation]
+                self._name(relation, stored)
+                del self._passed_on[relation]
         note = "; ".join(filter(None, notes))
         if verdict == "unknown":
             return unequal(stored_rows, note)
@@ -385,27 +380,24 @@ class _Recomputation:
             differences = replace(differences, count=0, examples=())
         return Comparison(_label(model), differences.is_equal, stored_rows, note, differences, tied)
 
-    def _uncompared(self, model: Model, stored: DataFrame, rows: int, note: str) -> Comparison:
+    def _uncompared(
+        self, query: StoredQuery, stored: DataFrame, rows: int, note: str
+    ) -> Comparison:
         """Let models above read what is stored of this one, as nothing else can be had."""
-        self._name(model.relation, stored)
-        return Comparison(_label(model), False, rows, note)
+        self._name(query.relation, stored)
+        return Comparison(_label(query.owner), False, rows, note)
 
-    def _flat(
-        self, session: SparkSession, model: Model, plan: Plan
-    ) -> tuple[Flat, tuple[str, ...]]:
-        """Return the text of a model, and for which words two runs of it may differ unseen.
+    def _flat(self, session: SparkSession, query: StoredQuery) -> tuple[Flat, tuple[str, ...]]:
+        """Return the text of a query, and for which words two runs of it may differ unseen.
 
         Raises:
             Inapplicable: its tables cannot be replaced by recomputed ones.
         """
-        assert model.compiled_code is not None
-        if plan.stamps and plan.flat is not None:
-            return plan.flat, ()
-        views = views_of(self._project, model.session)
-        try:
-            return flatten(model.compiled_code, views), ()
-        except Inapplicable:
-            flat, temporary = flatten_by_spark(session, model.compiled_code, views)
+        if query.flat is not None:
+            return query.flat, ()
+        assert query.owner.compiled_code is not None
+        views = views_of(self._project, query.session)
+        flat, temporary = flatten_by_spark(session, query.owner.compiled_code, views)
         estimated = {
             function
             for relation in flat.relations
@@ -416,18 +408,18 @@ class _Recomputation:
     def _recompute(
         self,
         session: SparkSession,
-        model: Model,
+        relation: str,
         flat: Flat,
         approximate: Mapping[str, str],
     ) -> DataFrame:
-        path = str(self._scratch / model.relation)
+        path = str(self._scratch / relation)
         result = session.sql(flat.render(lambda mention: self._names[mention.relation]))
         types = {name.lower(): kind for name, kind in result.dtypes}
         # By texts alone: Delta does not hold every text of a partition as it was given. By times
         # none: Spark would store some timestamps as others.
         partitions = [
             name
-            for name in self._warehouse.partition_columns(model.relation)
+            for name in self._warehouse.partition_columns(relation)
             if types.get(name.lower()) == "string"
         ]
         # Kept once: models above it read it, and the comparison reads it twice.
@@ -435,8 +427,8 @@ class _Recomputation:
         if recomputed is None:
             result.write.format("delta").partitionBy(*partitions).save(path)
             recomputed = session.read.format("delta").load(path)
-        self._name(model.relation, recomputed)
-        self._approximate[model.relation] = approximate
+        self._name(relation, recomputed)
+        self._approximate[relation] = approximate
         return recomputed
 
     def _in_memory(self, session: SparkSession, result: DataFrame) -> DataFrame | None:

@@ -362,13 +362,13 @@ def is_same_text(fingerprint: str, other: str) -> bool:
     return fingerprint.partition(_SESSION)[0] == other.partition(_SESSION)[0]
 
 
-def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
+def require_policies(project: Project, stored: Mapping[str, StoredQuery]) -> None:
     """Refuse models whose policy forbids the full refresh that their SQL would need.
 
     Raises:
         PlanError: POLICY_NOT_MET, naming every such model with its reasons.
     """
-    if broken := broken_policies(project, plans):
+    if broken := broken_policies(project, stored):
         raise PlanError(
             "POLICY_NOT_MET",
             "\n".join(broken.values()),
@@ -376,22 +376,21 @@ def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
         )
 
 
-def broken_policies(project: Project, plans: Mapping[str, Plan]) -> dict[str, str]:
+def broken_policies(project: Project, stored: Mapping[str, StoredQuery]) -> dict[str, str]:
     """Return the message for each model of `require_policies` that breaks its policy, by unique id.
 
     The SQL of a model that dbt cannot compile yet is known once the relations that it asks exist.
     """
     broken = {}
-    for unique_id, plan in plans.items():
-        model = project.models[unique_id]
-        parts = project.asking(unique_id)
-        if any(project.models[part].uncompiled for part in parts):
+    for unique_id, query in stored.items():
+        if any(project.models[part].uncompiled for part in project.asking(query.owner.unique_id)):
             continue
-        is_full = isinstance(plan.strategy, Full) and not model.is_of_dbt
-        if is_full and model.policy in ("incremental", "strict"):
-            why = "; ".join(f"{reason.code}: {reason.message}" for reason in plan.reasons)
-            line = next((reason.line for reason in plan.reasons if reason.line), 1)
-            broken[unique_id] = f"{model.file}:{line}: refresh: {model.policy}, but {why}"
+        is_full = isinstance(query.plan.strategy, Full) and query.made_by != "dbt"
+        if is_full and query.policy in ("incremental", "strict"):
+            reasons = query.plan.reasons
+            why = "; ".join(f"{reason.code}: {reason.message}" for reason in reasons)
+            line = next((reason.line for reason in reasons if reason.line), 1)
+            broken[unique_id] = f"{query.owner.file}:{line}: refresh: {query.policy}, but {why}"
     return broken
 
 

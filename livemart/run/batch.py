@@ -168,9 +168,10 @@ class BatchRunner:
         """Return a batch with the starts of its models, as they are written now."""
         runtime = self.runtime
         runtime.plans.renew()
+        stored = runtime.plans.stored
         starts = find_starts(
             frontier,
-            runtime.plans.stored,
+            stored,
             runtime.warehouse,
             Tags(self.epoch, batch.landed.batch_id),
             left_out=self._left_out(frontier),
@@ -181,6 +182,7 @@ class BatchRunner:
         return replace(
             batch,
             project=runtime.project,
+            seeds=frozenset(key for key, query in stored.items() if query.made_by == "seed"),
             starts=starts,
             unedited=unedited,
             run_dependent=runtime.dbt.run_dependent,
@@ -265,10 +267,10 @@ class BatchRunner:
         varies = runtime.project.differs_with_run
         before: dict[str, int] = {}
         if batch.kind == "refresh" and frontier is not None:
-            before = table_versions(runtime.project, frontier)
+            before = table_versions(runtime.plans.stored, frontier)
         for unique_id, start in batch.starts.items():
             if isinstance(start, Rebuild | Broken):
-                before.pop(runtime.project.models[unique_id].relation, None)
+                before.pop(runtime.plans.stored[unique_id].relation, None)
 
         def report(unique_id: str, result: TestResult) -> None:
             self.record.ended_at[unique_id] = datetime.now(UTC)
@@ -279,7 +281,7 @@ class BatchRunner:
             runtime.spark,
             runtime.warehouse,
             runtime.prover,
-            CheckedVersions(before, table_versions(runtime.project, snapshot)),
+            CheckedVersions(before, table_versions(runtime.plans.stored, snapshot)),
             {key: it for key, it in unedited.items() if not varies(key)},
             waiting=runtime.project.with_views(snapshot.set_aside.keys()),
             report=report,

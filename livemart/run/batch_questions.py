@@ -168,7 +168,7 @@ class BatchQuestions:
         if runtime.dbt.project == runtime.project:
             return
         runtime.adopt(runtime.dbt.project)
-        for unique_id, message in broken_policies(runtime.project, runtime.plans.models).items():
+        for unique_id, message in broken_policies(runtime.project, runtime.plans.stored).items():
             self.lost.setdefault(unique_id, message)
 
     @property

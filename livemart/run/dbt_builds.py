@@ -15,7 +15,7 @@ from livemart.errors import ConfigError, RefreshError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
-from livemart.project.graph import Model
+from livemart.plan.stored_queries import StoredQuery
 from livemart.project.hooks.run_end import TestEnd
 from livemart.project.node_results import NodeResult, failures_of
 from livemart.refresh.frontier import Broken, Loaded, Rebuild
@@ -73,13 +73,13 @@ def build_models(
         )
     runtime.plans.renew()
     states: dict[str, ModelState] = {}
-    for unique_id, model in runtime.project.models.items():
-        if not model.is_stored or unique_id not in results:
+    for unique_id, query in runtime.plans.stored.items():
+        if unique_id not in results:
             continue
         before = frontier.models.get(unique_id) if frontier else None
         generation = before.generation + 1 if before else 0
         states[unique_id] = _state_of(
-            runtime, model, "BUILD", generation, results[unique_id].took_ms
+            runtime, query, "BUILD", generation, results[unique_id].took_ms
         )
     return states
 
@@ -109,20 +109,19 @@ def _hook_failed(message: str) -> RefreshError:
 
 def build_seeds(runtime: Runtime, seeds: Mapping[str, Rebuild]) -> dict[str, Loaded | Broken]:
     """Load seeds; the start of one that cannot be loaded gets dbt's own message."""
-    models = runtime.project.models
     started = perf_counter()
     results = runtime.dbt.build(only=seeds, data_tests=False)
     took_ms = ms_since(started)
     failures = failures_of(runtime.project, results)
     starts: dict[str, Loaded | Broken] = {}
     for unique_id, rebuild in seeds.items():
-        code, generation, model = rebuild.code, rebuild.generation, models[unique_id]
+        code, generation, query = rebuild.code, rebuild.generation, runtime.plans.stored[unique_id]
         if unique_id in failures:
             starts[unique_id] = Broken(failures[unique_id])
         elif results[unique_id].status == "skipped":
-            starts[unique_id] = Broken(f"{model.file}: dbt has skipped it")
+            starts[unique_id] = Broken(f"{query.owner.file}: dbt has skipped it")
         else:
-            state = _state_of(runtime, model, code, generation, took_ms)
+            state = _state_of(runtime, query, code, generation, took_ms)
             starts[unique_id] = Loaded(code, rebuild.message, generation, state)
     return starts
 
@@ -157,16 +156,16 @@ def build_alone(runtime: Runtime, unique_id: str) -> None:
 
 
 def _state_of(
-    runtime: Runtime, model: Model, reason: str, generation: int, took_ms: int
+    runtime: Runtime, query: StoredQuery, reason: str, generation: int, took_ms: int
 ) -> ModelState:
-    """Return the state of a model that dbt just made: all its rows are new."""
+    """Return the state of a query whose table dbt just made: all its rows are new."""
     return ModelState(
-        version=runtime.warehouse.version(model.relation),
-        fingerprint=runtime.plans.models[model.unique_id].fingerprint,
+        version=runtime.warehouse.version(query.relation),
+        fingerprint=query.fingerprint,
         strategy="full",
         reason=reason,
-        rows_changed=runtime.warehouse.row_count(model.relation),
+        rows_changed=runtime.warehouse.row_count(query.relation),
         took_ms=took_ms,
         generation=generation,
-        table_id=runtime.warehouse.table_id(model.relation),
+        table_id=runtime.warehouse.table_id(query.relation),
     )

@@ -13,7 +13,7 @@ from datetime import datetime
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
 from livemart.land.tables import undeclared_fields
-from livemart.project.graph import Project
+from livemart.plan.stored_queries import StoredQuery
 from livemart.refresh.clock import fix_as_of
 from livemart.refresh.context import BatchContext
 from livemart.run.lateness import measure_lateness
@@ -112,13 +112,11 @@ def snapshot_of(
     )
 
 
-def table_versions(project: Project, snapshot: Snapshot) -> dict[str, int]:
+def table_versions(stored: Mapping[str, StoredQuery], snapshot: Snapshot) -> dict[str, int]:
     """Return the version of every table of a snapshot, by relation."""
-    states, models = snapshot.models.items(), project.models
-    return {
-        **snapshot.sources,
-        **{models[key].relation: state.version for key, state in states if key in models},
-    }
+    states = snapshot.models.items()
+    versions = {stored[key].relation: state.version for key, state in states if key in stored}
+    return {**snapshot.sources, **versions}
 
 
 def undeclared_columns(runtime: Runtime) -> dict[str, Drift]:

@@ -214,9 +214,9 @@ def _tables(runtime: Runtime, newest: Snapshot) -> Mapping[str, tuple[str, int] 
             alike = warehouse.newest_alike(source.relation, version)
             tables[source.relation] = (current[0], alike)
     for unique_id, state in newest.models.items():
-        if model := runtime.project.models.get(unique_id):
-            alike = warehouse.newest_alike(model.relation, state.version)
-            tables[model.relation] = (state.table_id, alike)
+        if query := runtime.plans.stored.get(unique_id):
+            alike = warehouse.newest_alike(query.relation, state.version)
+            tables[query.relation] = (state.table_id, alike)
     return tables
 
 

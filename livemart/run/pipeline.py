@@ -321,12 +321,11 @@ class Pipeline:
         """Return the tables of which Spark, for itself or for dbt, has written files."""
         written = set(self.runtime.warehouse.of_spark)
         for unique_id, state in snapshot.models.items():
-            model = self.runtime.project.models.get(unique_id)
-            is_by_dbt = snapshot.kind == "build" or (
-                model is not None and (model.materialized == "seed" or model.is_of_dbt)
-            )
-            if model is not None and is_by_dbt and state.strategy != "unchanged":
-                written.add(model.relation)
+            query = self.runtime.plans.stored.get(unique_id)
+            if query is None or state.strategy == "unchanged":
+                continue
+            if snapshot.kind == "build" or query.made_by != "sql":
+                written.add(query.relation)
         return written
 
     def _end_batch(self, outcome: BatchOutcome) -> None:

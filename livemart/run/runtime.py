@@ -108,7 +108,7 @@ class Runtime:
 
     @cached_property
     def left_out(self) -> frozenset[str]:
-        """The stored models that the settings do not select, by unique id.
+        """The stored queries of models that the settings do not select, by unique id.
 
         Raises:
             ConfigError: SELECTION_EMPTY; DBT_FAILED, if dbt does not understand the selection.
@@ -117,10 +117,11 @@ class Runtime:
         if not selection:
             return frozenset()
         chosen = self.dbt.selection(selection)
-        stored = {key for key, model in self.project.models.items() if model.is_stored}
-        if not stored & chosen:
+        stored = self.plans.stored
+        left_out = {key for key, query in stored.items() if query.owner.unique_id not in chosen}
+        if left_out == stored.keys():
             raise selection_empty(selection, "names no model that has a table")
-        return frozenset(stored - chosen)
+        return frozenset(left_out)
 
     @property
     def landed_relations(self) -> list[str]:
@@ -187,7 +188,7 @@ def load_runtime(
             planned=cached.plans if cached else None,
         )
     registering.result()
-    require_policies(project, runtime.plans.models)
+    require_policies(project, runtime.plans.stored)
     require_declared(runtime.plans)
     clear_refusal(settings.warehouse)
     return runtime
@@ -210,7 +211,7 @@ def reread(runtime: Runtime) -> Runtime:
     dbt.run = runtime.dbt.run
     read_at = runtime.files.look()
     edited = replace(runtime, dbt=dbt, project=dbt.load(), read_at=read_at, cache=None)
-    require_policies(edited.project, edited.plans.models)
+    require_policies(edited.project, edited.plans.stored)
     require_declared(edited.plans)
     require_readable(edited, runtime)
     return edited

@@ -33,6 +33,8 @@ class Batch:
     sources: Mapping[str, int]
     """The version of each source, by relation."""
     started_at: datetime
+    seeds: frozenset[str] = frozenset()
+    """The stored queries whose rows are files of the project."""
     starts: Mapping[str, Start] = field(default_factory=dict)
     """The starts of stored models, by unique id; in a build, of those that it leaves out."""
     unedited: Mapping[str, str] = field(default_factory=dict)
@@ -104,11 +106,7 @@ def stages(batch: Batch) -> Iterator[Stage]:
     elif _has_changed(batch, frontier):
         if batch.run_dependent:
             yield CompileForRun()
-        models = batch.project.models
-        seeds = {
-            key: it for key, it in batch.rebuilds.items() if models[key].materialized == "seed"
-        }
-        if seeds:
+        if seeds := {key: it for key, it in batch.rebuilds.items() if key in batch.seeds}:
             yield LoadSeeds(seeds)
         yield from (RefreshModels(), CheckModels(), AppendSnapshot())
     elif frontier.status == "held":

@@ -79,6 +79,5 @@ class Stream(Interruption):
         self._pipeline, runtime = pipeline, pipeline.runtime
         keep_sessions(runtime.spark, runtime.project.sessions)
         newest = runtime.log.newest()
-        return (
-            frozenset(newest.set_aside) & runtime.project.models.keys() if newest else frozenset()
-        )
+        aside = newest.set_aside.keys() if newest else set[str]()
+        return frozenset(aside & runtime.plans.stored.keys())

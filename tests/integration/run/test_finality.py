@@ -88,8 +88,8 @@ def test_windows_become_final_and_late_orders_correct_them(
 
     assert set(strategies(run.newest).values()) <= {"signed", "region"}, reasons(run.newest)
     project, warehouse = run.runtime.project, run.warehouse
-    plans = ProjectPlans(project, warehouse.column_names).models
-    found = find_corrections(warehouse, project, plans, run.log.since(NOON))
+    stored = ProjectPlans(project, warehouse.column_names).stored
+    found = find_corrections(warehouse, project, stored, run.log.since(NOON))
     by_window = {
         (row.model, row.key.get("shop_id")): (str(row.late_by), dict(row.changes))
         for row in found.rows

@@ -123,12 +123,14 @@ def test_a_plan_that_no_build_would_accept_is_shown_and_refused(
 ) -> None:
     from livemart.plan.planner import Full, Plan
     from livemart.plan.reasons import Reason
+    from livemart.plan.stored_queries import stored_queries
     from livemart.run import runtime
     from tests.unit.plan.test_project_plans import policy_project
 
     full = Plan(Full((Reason("GLOBAL_AGG", "count(*) over all rows", 3),)))
-    plans = SimpleNamespace(models={"model.shop.totals": full})
-    found = (policy_project("incremental"), plans, None)
+    project, models = policy_project("incremental"), {"model.shop.totals": full}
+    plans = SimpleNamespace(models=models, stored=stored_queries(project, models))
+    found = (project, plans, None)
     monkeypatch.setattr(runtime, "load_plans", lambda settings, say: found)
 
     answer = CliRunner().invoke(cli, ["plan"])

@@ -15,6 +15,7 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.corrections import Correction, find_corrections, render_corrections
 from livemart.plan.planner import FinalFlag, Full, Plan
+from livemart.plan.stored_queries import stored_queries
 from livemart.project.graph import Project, SourceTable
 from livemart.state.snapshots import ModelState, Snapshot
 from tests.models import make_model
@@ -80,9 +81,8 @@ class Batches:
         return self.warehouse.overwrite(relation, rows, Tag(f"e/{relation}/1", number, {})).version
 
     def find(self) -> Any:
-        return find_corrections(
-            self.warehouse, self.project, {KEY: self.plan}, self.snapshots, None
-        )
+        stored = stored_queries(self.project, {KEY: self.plan})
+        return find_corrections(self.warehouse, self.project, stored, self.snapshots, None)
 
 
 @pytest.fixture

@@ -194,10 +194,10 @@ def test_a_model_that_wants_to_be_full_is_no_fallback() -> None:
 
 def test_a_model_that_hooks_fill_is_no_fallback_and_says_so() -> None:
     filled = project(replace(model("a", "strict"), filled="wholly", compiled_code="select 1 as n"))
-    plans = ProjectPlans(filled).models
+    plans = ProjectPlans(filled)
 
-    report = describe_plans(filled, plans)
+    report = describe_plans(filled, plans.models)
 
     assert full_models(report) == []
     assert "FILLED_BY_HOOKS: models/a.sql: hooks write rows into its table" in render_plans(report)
-    assert broken_policies(filled, plans) == {}
+    assert broken_policies(filled, plans.stored) == {}

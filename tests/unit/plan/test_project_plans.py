@@ -12,6 +12,7 @@ from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import ProjectPlans, is_same_text, require_policies
 from livemart.plan.reasons import Reason
 from livemart.plan.sql import parse
+from livemart.plan.stored_queries import stored_queries
 from livemart.project.graph import Column, Model, Policy, Project, SourceTable
 from livemart.project.session_spec import PLAIN, SessionSpec
 from tests.models import make_model
@@ -194,14 +195,16 @@ def test_a_model_that_must_be_incremental_and_cannot_is_an_error(policy: str) ->
     project = policy_project(cast(Policy, policy))
 
     with pytest.raises(PlanError, match=r"models/totals\.sql:3: .*GLOBAL_AGG") as caught:
-        require_policies(project, {"model.shop.totals": FULL})
+        require_policies(project, stored_queries(project, {"model.shop.totals": FULL}))
 
     assert caught.value.code == "POLICY_NOT_MET"
 
 
 @pytest.mark.parametrize("policy", ["auto", "full"])
 def test_other_models_may_be_recomputed_in_full(policy: str) -> None:
-    require_policies(policy_project(cast(Policy, policy)), {"model.shop.totals": FULL})
+    project = policy_project(cast(Policy, policy))
+
+    require_policies(project, stored_queries(project, {"model.shop.totals": FULL}))
 
 
 def _in_runs(template: str, **values: object) -> Model:
@@ -346,10 +349,10 @@ def test_an_order_that_may_tie_is_a_note_unless_its_author_asks_for_more() -> No
     model = make_model("model.m.newest", compiled_code=NEWEST, policy="strict")
     whole = replace(model, ties="full")
 
-    plan = ProjectPlans(project(CHANGES, model)).models[model.unique_id]
-    plan_of_whole = ProjectPlans(project(CHANGES, whole)).models[model.unique_id]
+    plans, plans_of_whole = (ProjectPlans(project(CHANGES, it)) for it in (model, whole))
+    plan, plan_of_whole = plans.models[model.unique_id], plans_of_whole.models[model.unique_id]
 
-    require_policies(project(CHANGES, model), {model.unique_id: plan})
+    require_policies(plans.project, plans.stored)
     assert (plan.strategy.name, plan.notes[0].code) == ("region", "NONDETERMINISTIC_ORDER")
     assert isinstance(plan_of_whole.strategy, Full)
     assert plan_of_whole.strategy.reasons[1:] == plan.ties
@@ -357,7 +360,7 @@ def test_an_order_that_may_tie_is_a_note_unless_its_author_asks_for_more() -> No
         PlanError,
         match="the model says `ties: full`; NONDETERMINISTIC_ORD",
     ):
-        require_policies(project(CHANGES, whole), {model.unique_id: plan_of_whole})
+        require_policies(plans_of_whole.project, plans_of_whole.stored)
 
 
 @pytest.mark.parametrize(

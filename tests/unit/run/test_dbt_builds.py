@@ -9,6 +9,8 @@ import pytest
 
 from livemart.conflicts import may_pass
 from livemart.errors import ConfigError, RefreshError
+from livemart.plan.planner import Full, Plan
+from livemart.plan.stored_queries import stored_queries
 from livemart.project.graph import Project
 from livemart.project.hooks.run_end import TestEnd
 from livemart.project.node_results import NodeResult, NodeStatus
@@ -67,7 +69,9 @@ def _runtime(status: NodeStatus = "success") -> Any:
         dbt=_Dbt(status),
         project=PROJECT,
         plans=SimpleNamespace(
-            models={key: SimpleNamespace(fingerprint=f"f {key}") for key in MODELS},
+            stored=stored_queries(
+                PROJECT, {key: Plan(Full(), fingerprint=f"f {key}") for key in MODELS}
+            ),
             renew=lambda: None,
         ),
     )

@@ -115,7 +115,7 @@ def test_a_snapshot_keeps_how_records_drifted_and_which_columns_nobody_declares(
 
 
 def test_versions_are_those_of_sources_and_of_models_that_the_project_still_has() -> None:
-    versions = table_versions(_runtime().project, NEWEST)
+    versions = table_versions(ProjectPlans(_runtime().project).stored, NEWEST)
 
     assert versions == {"bronze.orders": 9, "crm.customers": 5, "mart.totals": 4}
 

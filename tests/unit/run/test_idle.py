@@ -18,6 +18,7 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.land.sources.log_looks import LogLooks, log_looks
+from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Project, SourceTable, StreamSpec
 from livemart.run.idle import has_nothing_to_do, note_pass
 from livemart.run.input_files import project_files, waiting_files
@@ -86,6 +87,7 @@ def shop(tmp_path: Path) -> Shop:
     runtime = SimpleNamespace(
         settings=settings,
         project=project,
+        plans=ProjectPlans(project),
         warehouse=warehouse,
         log=SnapshotLog(settings.warehouse),
         read_at={},

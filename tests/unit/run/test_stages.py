@@ -59,6 +59,7 @@ UNCHANGED = Batch(
     as_of=NOON,
     sources={"bronze.orders": 9},
     started_at=NOON,
+    seeds=frozenset({SEED}),
     starts={TOTALS: Refresh(), SEED: Refresh()},
     unedited={TEST: "pass"},
 )

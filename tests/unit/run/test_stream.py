@@ -29,9 +29,9 @@ class _Spark:
 
 def _project(name: str, *aside: str) -> Any:
     newest = SimpleNamespace(set_aside=dict.fromkeys(aside))
-    project = SimpleNamespace(sessions=[], models=dict.fromkeys(("a", "b")))
+    project, plans = SimpleNamespace(sessions=[]), SimpleNamespace(stored=dict.fromkeys("ab"))
     log = SimpleNamespace(newest=lambda: newest)
-    return SimpleNamespace(name=name, project=project, log=log, spark=_Spark())
+    return SimpleNamespace(name=name, project=project, plans=plans, log=log, spark=_Spark())
 
 
 class Shop:
