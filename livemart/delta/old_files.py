@@ -42,7 +42,7 @@ def old_files(table: Storage, kept_versions: Collection[int] = ()) -> list[Objec
     # deltalake 1.6 does not see that a version names deletion vectors.
     return [
         entry
-        for entry in (table.list() if old else ())
+        for entry in (table.entries() if old else ())
         if entry.name in old and not entry.name.rpartition("/")[2].startswith("deletion_vector_")
     ]
 

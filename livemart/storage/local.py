@@ -65,7 +65,7 @@ class LocalStorage:
         etag = f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
         return ObjectEntry(name, status.st_size, etag, status.st_mtime)
 
-    def list(self, folder: str = "") -> list[ObjectEntry]:
+    def entries(self, folder: str = "") -> list[ObjectEntry]:
         # Another process may remove one meanwhile.
         return [entry for name in self.names(folder) if (entry := self.head(name)) is not None]
 

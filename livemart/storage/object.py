@@ -118,7 +118,7 @@ class ObjectStorage:
         except FileNotFoundError:
             return None
 
-    def list(self, folder: str = "") -> list[ObjectEntry]:
+    def entries(self, folder: str = "") -> list[ObjectEntry]:
         return [self._entry(meta) for meta in self._metas(folder)]
 
     def names(self, folder: str = "", after: str = "", most: int | None = None) -> list[str]:

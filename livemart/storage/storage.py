@@ -73,12 +73,12 @@ class Storage(Protocol):
         """Return what is known of an object without its content; None if it does not exist."""
         ...
 
-    def list(self, folder: str = "") -> list[ObjectEntry]:
+    def entries(self, folder: str = "") -> list[ObjectEntry]:
         """Return the objects below a folder and its folders, sorted by name; all if it is empty."""
         ...
 
     def names(self, folder: str = "", after: str = "", most: int | None = None) -> list[str]:
-        """Return the names of the objects that `list` gives, which a disk looks up by fewer calls.
+        """Return the names of these objects alone, which a disk finds by fewer calls.
 
         Args:
             folder: a name; all objects if empty.

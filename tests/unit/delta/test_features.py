@@ -124,8 +124,8 @@ def test_deletion_vectors_are_no_old_files(warehouse: Warehouse) -> None:
         path.write_bytes(b"")
     _set_property(folder, "delta.deletedFileRetentionDuration", "interval 0 seconds")
 
-    (old,) = old_files(warehouse.storage(RELATION))
-    assert old.name == "unnamed.parquet"
+    (unnamed,) = old_files(warehouse.storage(RELATION))
+    assert unnamed.name == "unnamed.parquet"
 
 
 def _table(

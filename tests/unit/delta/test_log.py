@@ -32,7 +32,7 @@ def test_a_version_is_written_once(warehouse: Warehouse) -> None:
         )
 
     assert table.get(log_name(0)) == before
-    assert [entry.name for entry in table.list("_delta_log")] == [log_name(0)]
+    assert [entry.name for entry in table.entries("_delta_log")] == [log_name(0)]
 
 
 def test_of_two_writers_of_one_version_one_wins(warehouse: Warehouse) -> None:

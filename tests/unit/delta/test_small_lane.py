@@ -145,7 +145,7 @@ def test_a_row_is_looked_for_where_all_its_columns_may_be(
     warehouse.create(RELATION, SMALL)
     warehouse.commit(RELATION, diff((1, "a", 0, 1), (1, "c", 0, 1)), tag(1))
     table = warehouse.storage(RELATION)
-    (other,) = (it.name for it in table.list() if it.name.endswith(".parquet"))
+    (other,) = (it.name for it in table.entries() if it.name.endswith(".parquet"))
     warehouse.commit(RELATION, diff((2, "b", 0, 1)), tag(2))
     table.delete([other])
 
@@ -261,7 +261,7 @@ def test_a_column_without_a_type_is_in_no_file_and_costs_no_table_its_difference
     stored = warehouse.read(RELATION).sort_by("id")
     assert stored.to_pydict() == {"id": [2, 3], "v": [None, None], "s": ["x", "x"]}
     table = warehouse.storage(RELATION)
-    files = [it.name for it in table.list() if it.name.endswith(".parquet")]
+    files = [it.name for it in table.entries() if it.name.endswith(".parquet")]
     assert len(files) >= 3
     schemas = (pq.read_schema(file, filesystem=table.filesystem()) for file in files)
     assert all("v" not in schema.names for schema in schemas)

@@ -28,7 +28,7 @@ def test_a_creation_that_is_cut_off_leaves_no_object(
     with pytest.raises(OSError, match="cut off"):
         disk.create("log/1", b"new")
 
-    assert disk.list() == [] and disk.head("log/1") is None
+    assert disk.entries() == [] and disk.head("log/1") is None
 
 
 @pytest.mark.parametrize("synced", [True, False])

@@ -116,7 +116,7 @@ def test_a_missing_bucket_is_named_and_not_made(bucket_server: Buckets) -> None:
         lambda: storage.create("1", b""),
         lambda: storage.put("1", b""),
         lambda: storage.get("1"),
-        lambda: storage.list(),
+        lambda: storage.entries(),
         lambda: storage.delete(["1"]),
     ]
 

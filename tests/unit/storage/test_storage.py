@@ -81,7 +81,7 @@ def test_an_entry_says_size_and_time(storage: Storage) -> None:
 
     assert entry is not None and (entry.name, entry.size) == ("a/b", 5)
     assert abs(entry.modified_s - time.time()) < 600
-    assert storage.list("a") == [entry]
+    assert storage.entries("a") == [entry]
 
 
 def test_a_list_is_sorted_by_whole_names(storage: Storage) -> None:
@@ -90,7 +90,8 @@ def test_a_list_is_sorted_by_whole_names(storage: Storage) -> None:
 
     assert storage.names() == sorted(NAMES)
     assert storage.names("a") == ["a/10", "a/9", "a/b/c"]
-    assert storage.names("a/1") == storage.list("a/1") == storage.list("missing") == []
+    assert storage.names("a/1") == storage.names("missing") == []
+    assert storage.entries("a/1") == storage.entries("missing") == []
 
 
 def test_a_list_begins_after_a_name_and_ends_after_so_many(storage: Storage) -> None:
@@ -99,7 +100,7 @@ def test_a_list_begins_after_a_name_and_ends_after_so_many(storage: Storage) -> 
 
     assert storage.names("log", after="log/3") == ["log/4", "log/5", "log/6"]
     assert storage.names("log", after="log/30", most=1) == ["log/4"]
-    assert storage.names(most=7) == [entry.name for entry in storage.list()]
+    assert storage.names(most=7) == [entry.name for entry in storage.entries()]
     assert storage.names("log", after="log/6") == []
 
 
