@@ -36,7 +36,6 @@ from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.delta.warehouse import Warehouse
 from livemart.observe.logs import configure_logs
 from livemart.run.events import BatchOutcome
-from livemart.spark.catalog import stored_tables
 from livemart.state.places import StateFolder
 
 _SEED = 20260301
@@ -128,7 +127,7 @@ class Soak:
 
 def _of_tables(warehouse: Path) -> Iterator[tuple[str, float]]:
     tables, counts = Warehouse(warehouse), dict[str, float]()
-    for relation in stored_tables(warehouse):
+    for relation in tables.relations():
         folder = tables.path(relation)
         log = folder / "_delta_log"
         sizes = pa.table(DeltaTable(str(folder)).get_add_actions()).column("size_bytes")

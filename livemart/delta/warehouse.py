@@ -100,6 +100,19 @@ class Warehouse:
         """Return whether the folder holds a Delta table."""
         return has_commits(self.storage(relation))
 
+    def relations(self, identifier: str | None = None) -> list[str]:
+        """Return `schema.identifier` of each table, or of those with one identifier, sorted.
+
+        A folder whose name starts with `_` or `.` holds none.
+        """
+        schemas = [it for it in self._storage.folders() if not it.startswith(("_", "."))]
+        names = [
+            f"{schema}.{name}"
+            for schema in schemas
+            for name in ([identifier] if identifier else self._storage.folders(schema))
+        ]
+        return [relation for relation in names if self.exists(relation)]
+
     def version(self, relation: str) -> int:
         """Return the newest version. Raises RefreshError TABLE_MISSING."""
         return self._tables.newest(relation).version

@@ -18,7 +18,6 @@ from urllib.parse import unquote
 from livemart.delta.version import version_gone
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StateError
-from livemart.spark.catalog import stored_tables
 from livemart.state.snapshots import Snapshot, SnapshotLog
 
 
@@ -103,7 +102,7 @@ def published_tables(
 def tables_by_id(warehouse: Warehouse) -> dict[str, list[str]]:
     """Return the relations of a warehouse by the id of their table; a copied folder shares one."""
     relations: dict[str, list[str]] = defaultdict(list)
-    for relation in stored_tables(warehouse.root):
+    for relation in warehouse.relations():
         # Dropped a moment ago, or a table that only its writer can read.
         with suppress(LivemartError):
             relations[warehouse.table_id(relation)].append(relation)

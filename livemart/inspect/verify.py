@@ -43,7 +43,6 @@ from livemart.run.events import ReportEvent, StepBegan
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings, selection_empty
 from livemart.spark.arrow_views import rows_of, to_frame
-from livemart.spark.catalog import stored_tables
 from livemart.spark.model_errors import message_of
 from livemart.spark.named_tables import flatten_by_spark
 from livemart.spark.quick_session import is_quick, session_for
@@ -132,7 +131,7 @@ def load_as_of(
         warehouse = Warehouse(settings.warehouse)
         states = {state.table_id: state for state in snapshot.models.values()}
         pinned = dict(snapshot.sources)
-        for relation in filter(warehouse.exists, stored_tables(settings.warehouse)):
+        for relation in warehouse.relations():
             if (state := states.get(warehouse.table_id(relation))) is not None:
                 pinned[relation] = state.version
         return pinned

@@ -15,7 +15,6 @@ import structlog
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, first_lines
-from livemart.spark.catalog import stored_tables
 
 # For how long a micro-batch is followed by corrections, and by a first look into all files.
 _CORRECTION_S = 10.0
@@ -75,7 +74,7 @@ def look_into_tables(
         noted: what this returned before; those tables are not looked into again.
     """
     ids: dict[str, str] = {}
-    for relation in stored_tables(tables.root):
+    for relation in tables.relations():
         with suppress(LivemartError):
             ids[relation] = tables.table_id(relation)
     old = {relation for relation, table_id in ids.items() if table_id in noted}

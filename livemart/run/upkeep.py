@@ -20,7 +20,6 @@ from livemart.delta.properties import RETENTION
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, first_lines
 from livemart.run.corrected_files import look_into_tables
-from livemart.spark.catalog import stored_tables
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.kept_snapshots import forget_ended, kept_snapshots
 from livemart.state.places import StateFolder
@@ -58,7 +57,7 @@ def remove_old_files(
     by_readers = map(log.row, kept_snapshots(warehouse, now))
     rows = [row for row in (log.newest(), log.newest_published(), *by_readers) if row is not None]
     states = {(it.table_id, it.version) for row in rows for it in row.models.values()}
-    for relation in stored_tables(warehouse):
+    for relation in tables.relations():
         versions = {row.sources[relation] for row in rows if relation in row.sources}
         try:
             table_id = tables.table_id(relation)

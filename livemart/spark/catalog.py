@@ -5,11 +5,11 @@ Used after each start of a session. dbt and ad-hoc SQL then find tables and view
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from livemart.delta.log import has_commits
+from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import Project
 from livemart.project.session_spec import PLAIN, function_schema
 from livemart.project.sessions import session_of
@@ -17,7 +17,6 @@ from livemart.spark.view_columns import ProjectView, ViewColumns
 from livemart.spark_sql import literal, quoted
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
-from livemart.storage.opening import open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,10 +49,9 @@ def register(
     registered = _registered(spark)
     tables = [
         relation
-        for relation in stored_tables(warehouse)
-        # A build that was killed may leave a log without a commit: Spark refuses such a table.
+        # Not a log without a commit, which a build that was killed may leave: Spark refuses it.
+        for relation in Warehouse(warehouse).relations()
         if relation not in views
-        and has_commits(open_storage(warehouse.joinpath(*relation.split(".", 1))))
     ]
     schemas = {relation.partition(".")[0] for relation in (*tables, *views)}
     schemas |= {name for it in functions if (name := function_schema(it)) is not None}
@@ -87,7 +85,7 @@ def register(
     )
     if project is not None:
         write_state_file(StateFolder(warehouse).views, views)
-        if functions or StateFolder(warehouse).functions.exists():
+        if functions or _saved_functions(warehouse):
             write_state_file(StateFolder(warehouse).functions, functions)
     return added
 
@@ -196,18 +194,6 @@ def _is_made(spark: SparkSession, statement: str) -> bool:
     except AnalysisException:
         return False
     return True
-
-
-def stored_tables(warehouse: Path) -> Iterator[str]:
-    """Yield `schema.identifier` of each Delta table below `warehouse`, sorted."""
-    if not warehouse.is_dir():
-        return
-    for schema in sorted(warehouse.iterdir()):
-        if schema.name.startswith(("_", ".")) or not schema.is_dir():
-            continue
-        for table in sorted(schema.iterdir()):
-            if (table / "_delta_log").is_dir():
-                yield f"{schema.name}.{table.name}"
 
 
 def name_of(relation: str) -> str:

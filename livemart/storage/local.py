@@ -82,6 +82,14 @@ class LocalStorage:
                 if not (file.startswith(".") and file.endswith(_DRAFTS)):
                     yield f"{inside}/{file}" if inside else file
 
+    def folders(self, folder: str = "") -> list[str]:
+        try:
+            entries = os.scandir(f"{self._root}/{folder}")
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        with entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             self._path(name).unlink(missing_ok=True)

@@ -7,7 +7,7 @@ bucket holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -139,6 +139,14 @@ class ObjectStorage:
             return metas
 
         return sorted(self._ask(folder, request), key=self._name)[:most]
+
+    def folders(self, folder: str = "") -> list[str]:
+        prefix = self._key(folder).strip("/")
+
+        def request() -> Sequence[str]:
+            return obstore.list_with_delimiter(self._client, prefix or None)["common_prefixes"]
+
+        return sorted(path.rpartition("/")[2] for path in self._ask(folder, request))
 
     def delete(self, names: Iterable[str]) -> None:
         keys = [self._key(name) for name in names]

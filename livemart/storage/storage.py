@@ -1,8 +1,8 @@
 """Says what every storage promises: objects that are whole, by name, below one folder.
 
 Used by the rooms that keep tables and state. A name is relative, with slashes. The next look finds
-every object that was written. No object is renamed or appended to, no folder is made or asked for,
-and no time says which of two objects is newer.
+every object that was written. No object is renamed or appended to, no folder is made, and no time
+says which of two objects is newer.
 """
 
 from __future__ import annotations
@@ -85,6 +85,10 @@ class Storage(Protocol):
             after: only names greater than this one.
             most: the first of these, at most so many.
         """
+        ...
+
+    def folders(self, folder: str = "") -> list[str]:
+        """Return the names of the folders right below one, sorted; in a bucket none is empty."""
         ...
 
     def delete(self, names: Iterable[str]) -> None:

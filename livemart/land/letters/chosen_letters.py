@@ -53,8 +53,7 @@ class LetterChoice:
 
 def letter_relations(warehouse: Warehouse) -> list[str]:
     """Return the tables of dead letters, one for each schema of sources."""
-    folders = sorted(path.parent.name for path in warehouse.root.glob(f"*/{TABLE}"))
-    return [name for folder in folders if warehouse.exists(name := f"{folder}.{TABLE}")]
+    return warehouse.relations(TABLE)
 
 
 def letter_batches(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,18 @@ from tests.bag_histories import (
     weights_of,
 )
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
+
+
+def test_folders_with_commits_are_tables_and_hidden_ones_hold_none(tmp_path: Path) -> None:
+    for name in ("mart/b", "mart/a", "bronze/_deletes_x", "_livemart/snapshots", ".tmp/c"):
+        (tmp_path / name / "_delta_log").mkdir(parents=True)
+        (tmp_path / name / log_name(0)).write_text("")
+    (tmp_path / "mart" / "no_commit" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "mart" / "file").write_text("")
+
+    assert Warehouse(tmp_path).relations() == ["bronze._deletes_x", "mart.a", "mart.b"]
+    assert Warehouse(tmp_path).relations("a") == ["mart.a"]
+    assert Warehouse(tmp_path / "missing").relations() == []
 
 
 def test_a_commit_of_the_same_or_an_older_batch_is_skipped(warehouse: Warehouse) -> None:

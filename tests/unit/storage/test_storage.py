@@ -104,6 +104,15 @@ def test_a_list_begins_after_a_name_and_ends_after_so_many(storage: Storage) -> 
     assert storage.names("log", after="log/6") == []
 
 
+def test_the_folders_below_one_are_listed(storage: Storage) -> None:
+    for name in NAMES:
+        storage.put(name, b"")
+
+    assert storage.folders() == ["_delta_log", "a", "b"]
+    assert storage.folders("a") == ["b"]
+    assert storage.folders("a/b") == storage.folders("missing") == storage.folders("a-b") == []
+
+
 def test_a_folder_has_a_storage_of_its_objects(storage: Storage) -> None:
     below = storage.below("mart").below("orders")
 
