@@ -15,7 +15,7 @@ from obstore.store import MemoryStore
 
 from livemart.storage import object as object_module
 from livemart.storage.local import LocalStorage
-from livemart.storage.location import Location
+from livemart.storage.location import Location, Place
 from livemart.storage.object import ObjectStorage
 from livemart.storage.storage import Storage
 from tests.services.bucket import Buckets, buckets
@@ -42,6 +42,17 @@ def storage(
     if request.param == "memory":
         return storage_in_memory(monkeypatch)
     return storage_in_bucket(request.getfixturevalue("bucket_server"))
+
+
+@pytest.fixture(params=SURE_STORAGES)
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """An empty folder of a disk, or of a bucket that the environment gives access to."""
+    if request.param == "disk":
+        return tmp_path
+    server = request.getfixturevalue("bucket_server")
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    return storage_in_bucket(server).location
 
 
 def storage_in_bucket(server: Buckets) -> ObjectStorage:

@@ -7,16 +7,16 @@ that a supervisor starts again, and a refresh by cron, go on counting where the 
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
 
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
+from livemart.storage.location import Place
 
 
 class ModelFailures:
     """The failures in a row, by model and fingerprint of its SQL."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Place) -> None:
         self._path = StateFolder(root).failures
 
     def count(self, unique_id: str, fingerprint: str) -> int:

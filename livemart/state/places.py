@@ -33,13 +33,17 @@ the default of the setting `store`, whose database `serving.db` is here, too.
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Generic, TypeVar
+
+from livemart.storage.location import Place
+
+_Place = TypeVar("_Place", bound=Place)
 
 
-class StateFolder:
-    """The paths below `_livemart` of one warehouse."""
+class StateFolder(Generic[_Place]):
+    """The places below `_livemart` of one warehouse: paths, or locations, as the warehouse is."""
 
-    def __init__(self, warehouse: Path) -> None:
+    def __init__(self, warehouse: _Place) -> None:
         self.path = warehouse / "_livemart"
         self.snapshots = self.path / "snapshots"
         self.checkpoint = self.path / "checkpoint"
@@ -69,5 +73,5 @@ class StateFolder:
         self.session_key = self.path / "session_key"
         self.ended_sessions = self.path / "ended_sessions"
 
-    def uncounted(self, epoch: str) -> Path:
+    def uncounted(self, epoch: str) -> _Place:
         return self.files / epoch / "uncounted"

@@ -6,10 +6,10 @@ Used by the stream, which follows the project, and by `status`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from livemart.state.atomic_files import read_state_file, remove_state_file, write_state_file
 from livemart.state.places import StateFolder
+from livemart.storage.location import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,16 @@ class ProjectRefusal:
     message: str
 
 
-def note_refusal(warehouse: Path, refusal: ProjectRefusal) -> None:
+def note_refusal(warehouse: Place, refusal: ProjectRefusal) -> None:
     """Keep the newest refusal."""
     write_state_file(StateFolder(warehouse).project_refusal, refusal)
 
 
-def clear_refusal(warehouse: Path) -> None:
+def clear_refusal(warehouse: Place) -> None:
     """Forget the refusal: what runs is the project as it is written."""
     remove_state_file(StateFolder(warehouse).project_refusal)
 
 
-def read_refusal(warehouse: Path) -> ProjectRefusal | None:
+def read_refusal(warehouse: Place) -> ProjectRefusal | None:
     """Return the refusal, None if the project that runs is the one that is written."""
     return read_state_file(StateFolder(warehouse).project_refusal, ProjectRefusal)

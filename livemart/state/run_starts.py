@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
+from livemart.storage.location import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class _RunStart:
     started_at: datetime
 
 
-def run_start(warehouse: Path, epoch: str, batch_id: int, now: datetime) -> datetime:
+def run_start(warehouse: Place, epoch: str, batch_id: int, now: datetime) -> datetime:
     """Return when a micro-batch began first: `now`, if it has not begun before.
 
     Args:

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
-from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -28,6 +27,7 @@ from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
 from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
+from livemart.storage.location import Place
 from livemart.storage.opening import open_storage
 
 _PROPERTIES = {
@@ -155,7 +155,7 @@ _ROW = TypeAdapter(Snapshot)
 class SnapshotLog:
     """The log at `root/_livemart/snapshots`. One writer, any number of readers."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Place) -> None:
         self._storage = open_storage(StateFolder(root).snapshots)
         self._url = self._storage.location.url
         self._table: DeltaTable | None = None

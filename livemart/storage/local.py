@@ -28,7 +28,7 @@ class LocalStorage:
         self._filesystem: pfs.FileSystem | None = None
 
     def below(self, folder: str) -> LocalStorage:
-        return LocalStorage(self.location.join(folder))
+        return LocalStorage(self.location / folder)
 
     def create(self, name: str, data: bytes) -> None:
         path = self._path(name)

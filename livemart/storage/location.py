@@ -8,8 +8,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, Self
 
 _URL = re.compile(r"([a-z][a-z0-9]+)://([a-z0-9][a-z0-9.-]+)((?:/[^/?#]+)*)/?")
+
+
+class Place(Protocol):
+    """A folder or an object, by its path or its location."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parent(self) -> Self: ...
+
+    def __truediv__(self, name: str, /) -> Self: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +44,7 @@ class Location:
         Raises:
             ValueError: it is no URL of a bucket: it has a user, a query or an empty part.
 
-        >>> Location.parse("s3://mart/eu/").join("orders").url, Location.parse("a/b").join("c").url
+        >>> str(Location.parse("s3://mart/eu/") / "orders"), str(Location.parse("a/b") / "c")
         ('s3://mart/eu/orders', 'a/b/c')
         """
         if isinstance(place, Path) or "://" not in place:
@@ -42,10 +55,24 @@ class Location:
         scheme, bucket, path = match.groups()
         return cls(place.rstrip("/"), scheme, bucket, path.strip("/"))
 
-    def join(self, name: str) -> Location:
-        """Return a folder below this one."""
+    def __truediv__(self, name: str) -> Location:
         path = "/".join(filter(None, (self.path, name))) if self.scheme else ""
         return Location(f"{self.url}/{name}", self.scheme, self.bucket, path)
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def name(self) -> str:
+        """The last part of the path or URL."""
+        return self.url.rpartition("/")[2]
+
+    @property
+    def parent(self) -> Location:
+        """The folder that holds this one; a whole bucket has none."""
+        if not self.scheme:
+            return Location(str(Path(self.url).parent))
+        return Location.parse(self.url.rpartition("/")[0])
 
     @property
     def spark_url(self) -> str:

@@ -8,6 +8,7 @@ bucket holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import count
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -62,17 +63,10 @@ class ObjectStorage:
         options = {name: environment[name] for name in _OPTIONS if name in environment}
         if options.get("AWS_ENDPOINT_URL", "").startswith("http:"):
             options["AWS_ALLOW_HTTP"] = "true"
-        config: Any = {name.lower(): value for name, value in options.items()}
-        client = S3Store(
-            location.bucket,
-            config=config,
-            client_options={"timeout": "30s", "connect_timeout": "5s"},
-            retry_config={"max_retries": 0},
-        )
-        return cls(location, client, options)
+        return cls(location, _client(location.bucket, tuple(options.items())), options)
 
     def below(self, folder: str) -> ObjectStorage:
-        storage = ObjectStorage(self.location.join(folder), self._client, self._options)
+        storage = ObjectStorage(self.location / folder, self._client, self._options)
         storage.patience_s = self.patience_s
         return storage
 
@@ -175,7 +169,7 @@ class ObjectStorage:
         return f"{self._prefix}{name}"
 
     def _url(self, name: str) -> str:
-        return self.location.join(name).url if name else self.location.url
+        return str(self.location / name if name else self.location)
 
     def _name(self, meta: Any) -> str:
         name: str = meta["path"].removeprefix(self._prefix)
@@ -224,6 +218,18 @@ class ObjectStorage:
                 hint="check the network, AWS_ENDPOINT_URL and AWS_REGION, then run it again: "
                 "nothing is lost",
             ) from None
+
+
+@cache
+def _client(bucket: str, options: tuple[tuple[str, str], ...]) -> S3Store:
+    """Return the client of a bucket, whose connections all its folders share."""
+    config: Any = {name.lower(): value for name, value in options}
+    return S3Store(
+        bucket,
+        config=config,
+        client_options={"timeout": "30s", "connect_timeout": "5s"},
+        retry_config={"max_retries": 0},
+    )
 
 
 def _has_no_answer(error: BaseException) -> bool:

@@ -6,21 +6,20 @@ Used where a warehouse is opened.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from livemart.extras import require_extra
 from livemart.storage.local import LocalStorage
-from livemart.storage.location import Location
+from livemart.storage.location import Location, Place
 from livemart.storage.storage import Storage
 
 
-def open_storage(place: Path | str) -> Storage:
-    """Return the storage of a path or URL; nothing is read yet.
+def open_storage(place: Place | str) -> Storage:
+    """Return the storage of a path, a URL or a location; nothing is read yet.
 
     Raises:
         ConfigError: EXTRA_MISSING; ValueError: a URL that names no bucket of a known kind.
     """
-    location = Location.parse(place)
+    location = place if isinstance(place, Location) else Location.parse(str(place))
     match location.scheme:
         case "":
             return LocalStorage(location)

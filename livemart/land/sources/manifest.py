@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from livemart.land.sources.delivery import Delivery
 from livemart.state.atomic_files import (
@@ -19,6 +18,7 @@ from livemart.state.atomic_files import (
     require_state_file,
     write_state_file,
 )
+from livemart.storage.location import Place
 
 # Spark replays the last micro-batch; the others are kept for the files that are watched. Batches
 # that read nothing leave none.
@@ -59,7 +59,7 @@ class Manifest:
 class ManifestStore:
     """Manifests of one epoch, `root/<epoch>/<batch_id>.json`."""
 
-    def __init__(self, root: Path, epoch: str) -> None:
+    def __init__(self, root: Place, epoch: str) -> None:
         self._folder = root / epoch
 
     def read(self, batch_id: int) -> Manifest | None:
@@ -85,5 +85,5 @@ class ManifestStore:
         manifests = (self.read(batch_id) for batch_id in numbers_of(self._folder))
         return (manifest for manifest in manifests if manifest is not None)
 
-    def _path(self, batch_id: int) -> Path:
+    def _path(self, batch_id: int) -> Place:
         return self._folder / f"{batch_id}.json"

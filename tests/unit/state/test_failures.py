@@ -6,18 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from livemart.state.atomic_files import replace_file
 from livemart.state.failures import ModelFailures
 from livemart.state.places import StateFolder
+from livemart.storage.location import Place
 
 
-def test_another_process_goes_on_counting(tmp_path: Path) -> None:
-    assert ModelFailures(tmp_path).count("model.m.a", "f") == 1
-    assert ModelFailures(tmp_path).count("model.m.b", "f") == 1
-    assert ModelFailures(tmp_path).count("model.m.a", "f") == 2
+def test_another_process_goes_on_counting(place: Place) -> None:
+    assert ModelFailures(place).count("model.m.a", "f") == 1
+    assert ModelFailures(place).count("model.m.b", "f") == 1
+    assert ModelFailures(place).count("model.m.a", "f") == 2
 
 
-def test_other_sql_and_a_success_begin_anew(tmp_path: Path) -> None:
-    failures = ModelFailures(tmp_path)
+def test_other_sql_and_a_success_begin_anew(place: Place) -> None:
+    failures = ModelFailures(place)
     for unique_id in ("model.m.a", "model.m.b"):
         failures.count(unique_id, "f")
 
@@ -28,12 +30,10 @@ def test_other_sql_and_a_success_begin_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"model.m.a": 3}', '{"model.m.a": []}'])
-def test_a_file_that_cannot_be_read_counts_nothing(tmp_path: Path, content: str) -> None:
-    path = StateFolder(tmp_path).failures
-    path.parent.mkdir(parents=True)
-    path.write_text(content)
+def test_a_file_that_cannot_be_read_counts_nothing(place: Place, content: str) -> None:
+    replace_file(StateFolder(place).failures, content)
 
-    assert ModelFailures(tmp_path).count("model.m.a", "f") == 1
+    assert ModelFailures(place).count("model.m.a", "f") == 1
 
 
 def test_without_a_failure_nothing_is_written(tmp_path: Path) -> None:

@@ -14,30 +14,31 @@ from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
 from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
+from livemart.storage.location import Place
 
 NOON = datetime(2026, 1, 5, 12, 0, 0, 123_456, tzinfo=UTC)
 
 
-def test_an_empty_warehouse_has_no_snapshot(tmp_path: Path) -> None:
-    log = SnapshotLog(tmp_path)
+def test_an_empty_warehouse_has_no_snapshot(place: Place) -> None:
+    log = SnapshotLog(place)
 
     assert (log.newest(), log.newest_published(), log.rows(5)) == (None, None, [])
 
 
-def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_row_is_read_as_it_was_written(place: Place) -> None:
     snapshot = make_snapshot(1)
 
-    SnapshotLog(tmp_path).append(snapshot)
+    SnapshotLog(place).append(snapshot)
 
-    assert SnapshotLog(tmp_path).newest() == snapshot
+    assert SnapshotLog(place).newest() == snapshot
 
 
-def test_a_row_without_anything_optional_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_row_without_anything_optional_is_read_as_it_was_written(place: Place) -> None:
     bare = replace(make_snapshot(1), as_of=None, sources={}, models={}, tests={}, landed={})
 
-    SnapshotLog(tmp_path).append(bare)
+    SnapshotLog(place).append(bare)
 
-    assert SnapshotLog(tmp_path).newest() == bare
+    assert SnapshotLog(place).newest() == bare
 
 
 def test_a_warehouse_may_have_any_name(tmp_path: Path) -> None:
@@ -49,13 +50,13 @@ def test_a_warehouse_may_have_any_name(tmp_path: Path) -> None:
     assert SnapshotLog(warehouse).newest() == snapshot
 
 
-def test_an_epoch_and_batch_has_one_row(tmp_path: Path) -> None:
-    log = SnapshotLog(tmp_path)
+def test_an_epoch_and_batch_has_one_row(place: Place) -> None:
+    log = SnapshotLog(place)
 
     written = [
         log.append(make_snapshot(1)),
         log.append(make_snapshot(1)),
-        SnapshotLog(tmp_path).append(make_snapshot(2, batch_id=1)),
+        SnapshotLog(place).append(make_snapshot(2, batch_id=1)),
         log.append(make_snapshot(2)),
         log.append(make_snapshot(3, epoch="another", batch_id=0)),
     ]
@@ -75,15 +76,15 @@ def test_readers_stay_at_the_newest_published_row(tmp_path: Path) -> None:
     assert published is not None and published.snapshot_id == 3
 
 
-def test_a_log_of_held_rows_has_nothing_published(tmp_path: Path) -> None:
-    log = SnapshotLog(tmp_path)
+def test_a_log_of_held_rows_has_nothing_published(place: Place) -> None:
+    log = SnapshotLog(place)
     log.append(make_snapshot(1, is_held=True))
 
     assert log.newest_published() is None
 
 
-def test_a_reader_sees_rows_that_another_wrote_meanwhile(tmp_path: Path) -> None:
-    writer, reader = SnapshotLog(tmp_path), SnapshotLog(tmp_path)
+def test_a_reader_sees_rows_that_another_wrote_meanwhile(place: Place) -> None:
+    writer, reader = SnapshotLog(place), SnapshotLog(place)
     writer.append(make_snapshot(1))
     first = reader.newest()
     writer.append(make_snapshot(2))
@@ -116,12 +117,12 @@ def test_any_delta_reader_finds_versions_by_name(tmp_path: Path) -> None:
     assert table.column("models")[0].as_py()[0][1]["strategy"] == "signed"
 
 
-def test_times_of_another_zone_are_kept_as_the_same_instant(tmp_path: Path) -> None:
+def test_times_of_another_zone_are_kept_as_the_same_instant(place: Place) -> None:
     berlin = NOON.astimezone(timezone(timedelta(hours=1)))
 
-    SnapshotLog(tmp_path).append(replace(make_snapshot(1), as_of=berlin))
+    SnapshotLog(place).append(replace(make_snapshot(1), as_of=berlin))
 
-    newest = SnapshotLog(tmp_path).newest()
+    newest = SnapshotLog(place).newest()
     assert newest is not None and newest.as_of == NOON
     assert newest.as_of.tzinfo is UTC
 
@@ -183,8 +184,8 @@ def make_snapshot(
     )
 
 
-def test_old_snapshots_are_forgotten_but_for_those_that_are_of_use(tmp_path: Path) -> None:
-    log = SnapshotLog(tmp_path)
+def test_old_snapshots_are_forgotten_but_for_those_that_are_of_use(place: Place) -> None:
+    log = SnapshotLog(place)
     for number in range(1, 8):
         row = make_snapshot(number, is_held=number > 5)
         models = row.models
@@ -204,7 +205,7 @@ def test_old_snapshots_are_forgotten_but_for_those_that_are_of_use(tmp_path: Pat
     assert log.append(make_snapshot(8))
 
 
-def test_a_log_without_rows_forgets_nothing(tmp_path: Path) -> None:
-    SnapshotLog(tmp_path).forget(NOON)
+def test_a_log_without_rows_forgets_nothing(place: Place) -> None:
+    SnapshotLog(place).forget(NOON)
 
-    assert SnapshotLog(tmp_path).rows(1) == []
+    assert SnapshotLog(place).rows(1) == []

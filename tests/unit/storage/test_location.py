@@ -11,7 +11,7 @@ from livemart.storage.location import Location
 
 @pytest.mark.parametrize("place", ["/data/ware house%20#?", Path("/data/ware house%20#?")])
 def test_a_path_is_called_what_it_is(place: Path | str) -> None:
-    location = Location.parse(place).join("mart")
+    location = Location.parse(place) / "mart"
 
     assert location.url == location.spark_url == "/data/ware house%20#?/mart"
     assert (location.scheme, location.bucket) == ("", "")
@@ -22,8 +22,16 @@ def test_a_bucket_may_have_no_prefix(url: str) -> None:
     location = Location.parse(url)
 
     assert (location.url, location.bucket, location.path) == ("s3://my-mart", "my-mart", "")
-    assert location.join("eu").join("orders").path == "eu/orders"
-    assert location.join("eu") == Location.parse("s3://my-mart/eu/")
+    assert (location / "eu" / "orders").path == "eu/orders"
+    assert location / "eu" == Location.parse("s3://my-mart/eu/")
+
+
+@pytest.mark.parametrize("place", ["/data/mart", "mart", "s3://my-mart", "s3://my-mart/eu"])
+def test_a_place_below_another_has_its_name_and_parent(place: str) -> None:
+    location = Location.parse(place)
+
+    assert ((location / "a b").name, (location / "a b").parent) == ("a b", location)
+    assert str(location / "a b") == f"{place}/a b"
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_a_folder_has_a_storage_of_its_objects(storage: Storage) -> None:
 
     assert storage.get("mart/orders/log/1") == below.get("log/1") == b"1"
     assert below.names() == ["log/1"]
-    assert below.location == storage.location.join("mart").join("orders")
+    assert below.location == storage.location / "mart" / "orders"
 
 
 def test_objects_are_removed_and_absent_ones_are_no_error(storage: Storage) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from livemart.errors import StateError
 from livemart.land.sources.delivery import Delivery
 from livemart.land.sources.manifest import Manifest, ManifestStore
+from livemart.state.atomic_files import numbers_of, replace_file
+from livemart.storage.location import Place
 
 IDENTITY = {"path": "orders/a.jsonl", "size": 5, "mtime_ns": 7, "digest": "ab"}
 
 
-def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_manifest_comes_back_as_it_was_written(place: Place) -> None:
     files = Delivery(
         "files",
         ("bronze.orders",),
@@ -29,7 +30,7 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
         [files, log],
         {"bronze.sales": {"0": 2}},
     )
-    store = ManifestStore(tmp_path, "epoch")
+    store = ManifestStore(place, "epoch")
 
     store.write(expected)
 
@@ -39,26 +40,21 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert expected.relations == ["bronze.orders", "bronze.sales"]
 
 
-def test_only_the_newest_manifests_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_newest_manifests_are_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("livemart.land.sources.manifest._KEPT", 3)
-    store = ManifestStore(tmp_path, "epoch")
+    store = ManifestStore(place, "epoch")
 
     for batch_id in (0, 1, 3, 5, 6, 70):
         store.write(Manifest(batch_id, datetime(2026, 3, 1, tzinfo=UTC), {}))
 
-    kept = sorted(int(path.stem) for path in (tmp_path / "epoch").iterdir())
-    assert kept == [5, 6, 70]
+    assert numbers_of(place / "epoch") == [70, 6, 5]
 
 
-def test_a_torn_manifest_is_an_error_with_its_path(tmp_path: Path) -> None:
-    folder = tmp_path / "epoch"
-    folder.mkdir()
-    (folder / "3.json").write_text('{"landed_at": ')
+def test_a_torn_manifest_is_an_error_with_its_path(place: Place) -> None:
+    replace_file(place / "epoch" / "3.json", '{"landed_at": ')
 
     with pytest.raises(StateError, match=r"3\.json") as caught:
-        ManifestStore(tmp_path, "epoch").read(3)
+        ManifestStore(place, "epoch").read(3)
 
     assert caught.value.code == "MANIFEST_TORN"
 

@@ -1,0 +1,7 @@
+"""Where the tests of sources keep state."""
+
+from __future__ import annotations
+
+from tests.storages import bucket_server, place
+
+__all__ = ["bucket_server", "place"]

@@ -1,0 +1,7 @@
+"""What the tests of kept state share."""
+
+from __future__ import annotations
+
+from tests.storages import bucket_server, place
+
+__all__ = ["bucket_server", "place"]
