@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
+from functools import cache
 
 from fastapi import Depends, FastAPI
 
@@ -19,7 +18,7 @@ from livemart import __version__
 from livemart.land.lag import WatchedLags, source_lags
 from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
-from livemart.serve.auth.callers import Guard, cookie_name, require_caller
+from livemart.serve.auth.callers import Guard, require_caller
 from livemart.serve.auth.ended_sessions import EndedSessions
 from livemart.serve.auth.seal import Seal
 from livemart.serve.auth.signing_key import SigningKey
@@ -34,7 +33,6 @@ from livemart.serve.http.known_parameters import refuse_unread
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.other_origins import OtherOrigins
 from livemart.serve.http.problems import install_problems
-from livemart.serve.http.schemas import Problem
 from livemart.serve.ingest.endpoint import INGEST_PATH, MOST_INGEST_BYTES, Intake, ingest_router
 from livemart.serve.letters.letter_desk import LetterDesk
 from livemart.serve.letters.pull import letters_router
@@ -45,9 +43,9 @@ from livemart.serve.live.run_watch import RunWatch
 from livemart.serve.live.side_processes import SideProcesses
 from livemart.serve.models.pull import models_router
 from livemart.serve.models.stream import model_stream_router
+from livemart.serve.openapi import describe
 from livemart.serve.owner.answers import Answers
 from livemart.serve.owner.pull import restaurants_router
-from livemart.serve.owner.schemas import StateBody
 from livemart.serve.owner.stream import restaurant_stream_router
 from livemart.serve.shares.shares import FIGURES, PULLS, Shares
 from livemart.settings import Settings
@@ -157,45 +155,5 @@ def create_app(
         from livemart.serve.page.page import page_router
 
         app.include_router(page_router())
-    app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
+    app.openapi = cache(lambda: describe(app))  # type: ignore[method-assign]
     return app
-
-
-def _describe(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document: the generated one, with problems and the two ways to sign in."""
-    if app.openapi_schema is None:
-        document = FastAPI.openapi(app)
-        parts = document.setdefault("components", {})
-        shapes = parts.setdefault("schemas", {})
-        shapes["Problem"] = Problem.model_json_schema()
-        shapes["State"] = StateBody.model_json_schema(ref_template="#/components/schemas/{model}")
-        shapes["State"].pop("$defs", None)
-        parts["securitySchemes"] = {
-            "token": {"type": "http", "scheme": "bearer"},
-            "session": {
-                "type": "apiKey",
-                "in": "cookie",
-                "name": cookie_name(is_secure=False),
-                "description": f"`{cookie_name(is_secure=True)}` away from the server's machine.",
-            },
-        }
-        for path, operations in document["paths"].items():
-            for operation in operations.values():
-                if path not in ("/healthz", "/readyz"):
-                    operation["security"] = [{"token": []}, {"session": []}]
-        # FastAPI's own shape of a wrong parameter is never sent.
-        for unused in ("HTTPValidationError", "ValidationError"):
-            shapes.pop(unused, None)
-        app.openapi_schema = _by_title(document)
-    return app.openapi_schema
-
-
-def _by_title(document: dict[str, Any]) -> dict[str, Any]:
-    """Name each schema by its title, which may differ from the name of its class."""
-    shapes = document["components"]["schemas"]
-    document["components"]["schemas"] = {shape["title"]: shape for shape in shapes.values()}
-    text = json.dumps(document)
-    for name, shape in shapes.items():
-        text = text.replace(f'schemas/{name}"', f'schemas/{shape["title"]}"')
-    named: dict[str, Any] = json.loads(text)
-    return named

@@ -19,7 +19,7 @@ from livemart.serve.auth.callers import AdminOf, Guard
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
-from livemart.serve.http.schemas import Ready, answer_shapes
+from livemart.serve.http.schemas import Alive, Ready, answer_shapes
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.run_watch import RunWatch
 from livemart.settings import Settings
@@ -29,13 +29,17 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 health_router = APIRouter(tags=["health"])
 
 
-@health_router.get("/healthz", responses={200: {"description": "The server lives."}})
+@health_router.get(
+    "/healthz", operation_id="check_alive", responses=answer_shapes(Alive, has_304=False)
+)
 async def healthz() -> JSONResponse:
     """Answer 200 as long as the server lives."""
     return JSONResponse({"status": "alive"}, headers={"Cache-Control": "no-store"})
 
 
-@health_router.get("/readyz", responses=answer_shapes(Ready, has_304=False))
+@health_router.get(
+    "/readyz", operation_id="check_ready", responses=answer_shapes(Ready, has_304=False)
+)
 async def readyz(request: Request) -> JSONResponse:
     """Answer 200 if the pipeline was heard of within three intervals, else 503 and why."""
     hub, guard = part_of(request, Hub), part_of(request, Guard)
@@ -66,6 +70,7 @@ async def readyz(request: Request) -> JSONResponse:
 @health_router.get(
     "/metrics",
     name="metrics",
+    operation_id="pull_measurements",
     responses=answer_shapes(None, {"text/plain": {"schema": {"type": "string"}}}, has_304=False),
 )
 async def measurements_text(request: Request, _: AdminOf) -> Response:

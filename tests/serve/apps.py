@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from livemart.land.group_commit import GroupCommit
 from livemart.serve.app import create_app
 from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
@@ -28,6 +29,8 @@ from tests.waits import wait_until as wait_until
 
 _Part = TypeVar("_Part")
 ADDRESS = "http://127.0.0.1:8000"
+# For the document alone: nothing is stored.
+TAKES_RECORDS = Intake({}, cast(GroupCommit, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,14 @@ def site(
     finally:
         reader.close()
         tokens.close()
+
+
+def document(intake: Intake | None = None) -> dict[str, Any]:
+    """Return the OpenAPI document of an application that asks no store."""
+    settings = make_settings(Path("/nowhere"))
+    url = str(settings.store_url)
+    reader, tokens = StoreReader.open(url), TokenStore(url)
+    return create_app(settings, reader, tokens, page=False, intake=intake).openapi()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Used by the routes; tests hold the bodies to it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -57,6 +58,12 @@ class OfModel(Shape):
     )
 
 
+class Alive(Shape):
+    """The server lives."""
+
+    status: Literal["alive"]
+
+
 class Ready(Shape):
     """The newest snapshot is fresh."""
 
@@ -74,14 +81,20 @@ _PROBLEMS = {
     408: "The request did not come in time.",
     413: "The request is too large.",
     422: "A parameter is wrong.",
-    429: "Too many wrong tokens.",
+    429: "Too many wrong tokens, or more than the caller's share.",
+    500: "The server failed.",
     503: "Nothing is published yet, the store does not answer, the newest snapshot is old, too "
     "much is open, or the server is ending.",
 }
 
 
 def answer_shapes(
-    shape: type[BaseModel] | None, content: dict[str, Any] | None = None, *, has_304: bool = True
+    shape: type[BaseModel] | None,
+    content: dict[str, Any] | None = None,
+    *,
+    has_304: bool = True,
+    headers: Mapping[str, str] | None = None,
+    further: Mapping[int, str] | None = None,
 ) -> dict[int | str, dict[str, Any]]:
     """Return the answers of an operation, as FastAPI takes them.
 
@@ -89,15 +102,22 @@ def answer_shapes(
         shape: of the body of 200 in JSON; None if it has no JSON.
         content: other forms of 200, by media type.
         has_304: the caller may have it already.
+        headers: of 200, and what they say.
+        further: problems beside those that every path may answer, by status.
     """
     by_status: dict[int | str, dict[str, Any]] = {200: {"description": "The answer."}}
     if shape is not None:
         by_status[200]["model"] = shape
     if content:
         by_status[200]["content"] = content
+    if headers:
+        by_status[200]["headers"] = {
+            name: {"description": text, "schema": {"type": "string"}}
+            for name, text in headers.items()
+        }
     if has_304:
         by_status[304] = {"description": "You have it already."}
     schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
-    for status, text in _PROBLEMS.items():
+    for status, text in sorted({**_PROBLEMS, **(further or {})}.items()):
         by_status[status] = {"description": text, "content": {"application/problem+json": schema}}
     return by_status

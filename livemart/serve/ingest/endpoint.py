@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Header, Path
 from pydantic import Field
@@ -35,7 +35,7 @@ from livemart.project.graph import SourceTable
 from livemart.serve.auth.callers import CallerOf
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import Kinds, ProblemError
-from livemart.serve.http.schemas import Shape
+from livemart.serve.http.schemas import Shape, answer_shapes
 from livemart.serve.shares.shares import ingest_turn
 
 MOST_INGEST_BYTES = 16 << 20
@@ -46,6 +46,17 @@ _LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "ap
 _FORMS: Mapping[str, tuple[str, ...]] = {
     "json": (*_LINES, "application/json"),
     "text": ("text/plain",),
+}
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "JSON lines, an array of objects or one object; lines for a source of text.",
+        "content": {
+            "application/x-ndjson": {"schema": {"type": "string", "format": "binary"}},
+            "application/json": {"schema": {}},
+            "text/plain": {"schema": {"type": "string"}},
+        },
+    }
 }
 
 
@@ -83,7 +94,14 @@ class Intake:
 ingest_router = APIRouter(prefix="/v1/ingest", tags=["ingest"])
 
 
-@ingest_router.post("/{source}", response_model=Ingested)
+@ingest_router.post(
+    "/{source}",
+    operation_id="send_records",
+    responses=answer_shapes(
+        Ingested, has_304=False, further={415: "Records are not taken in this form."}
+    ),
+    openapi_extra=_BODY,
+)
 async def take_records(
     request: Request,
     caller: CallerOf,

@@ -46,7 +46,9 @@ _Moment = Annotated[datetime, BeforeValidator(_written_out)]
 letters_router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])
 
 
-@letters_router.get("", responses=answer_shapes(schemas.DeadLetters))
+@letters_router.get(
+    "", operation_id="pull_dead_letters", responses=answer_shapes(schemas.DeadLetters)
+)
 def pull_letters(
     request: Request,
     caller: AdminOf,

@@ -62,6 +62,11 @@ _FORMS = {
     ARROW: {"schema": {"type": "string", "format": "binary"}},
 }
 
+_HEADERS = {
+    "Livemart-Truncated": "`true` if rows were left out.",
+    "Livemart-Next": "If rows were left out: sent back as `after` for the rows behind these.",
+    "Livemart-Changes-After": "The `after` of the model's stream that begins behind these rows.",
+}
 _CONDITIONS: dict[str, Any] = {
     "parameters": [
         {
@@ -89,7 +94,10 @@ class Filters:
 
 
 @models_router.get(
-    "", responses=answer_shapes(schemas.Models), dependencies=[Depends(refuse_unread)]
+    "",
+    operation_id="list_models",
+    responses=answer_shapes(schemas.Models),
+    dependencies=[Depends(refuse_unread)],
 )
 async def models(request: Request, caller: CallerOf) -> Response:
     """List the served models that you may read, with columns and key."""
@@ -113,7 +121,12 @@ async def models(request: Request, caller: CallerOf) -> Response:
 
 
 @models_router.get(
-    "/{name}", responses=answer_shapes(schemas.Rows, _FORMS), openapi_extra=_CONDITIONS
+    "/{name}",
+    operation_id="pull_rows",
+    responses=answer_shapes(
+        schemas.Rows, _FORMS, headers=_HEADERS, further={410: "Rows have changed since."}
+    ),
+    openapi_extra=_CONDITIONS,
 )
 async def rows(
     request: Request,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from livemart.serve.http.schemas import OfModel, Shape, SnapshotHead
 
@@ -38,12 +39,15 @@ class Models(SnapshotHead):
     models: list[ModelBody]
 
 
+ModelRow = TypeAliasType("ModelRow", dict[str, Any])
+
+
 class Rows(SnapshotHead, OfModel):
     """Rows of a served model."""
 
     model: str
     window: None = Field(default=None, description="A model has rows, not a window.")
-    rows: list[dict[str, Any]]
+    rows: list[ModelRow]
     next: str | None = Field(
         description="Sent back as `after` for the rows behind these; null if none are left out."
     )

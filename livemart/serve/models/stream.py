@@ -42,6 +42,7 @@ model_stream_router = APIRouter(tags=["streams"])
 
 @model_stream_router.get(
     _PATH,
+    operation_id="follow_rows",
     response_class=EventSourceResponse,
     responses=answer_shapes(None, STREAM_CONTENT, has_304=False),
 )

@@ -6,10 +6,13 @@ read, with the same words as an unknown one.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from enum import StrEnum
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -42,8 +45,23 @@ def known_window(window: str) -> str:
     return window
 
 
+class WindowLength(StrEnum):
+    """The window that figures are of; all of `WINDOWS`."""
+
+    HOUR = "1h"
+    DAY = "24h"
+    WEEK = "168h"
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        # Generators of clients name the members so; "1h" is no name.
+        return {**handler(schema), "x-enum-varnames": [member.name for member in cls]}
+
+
 WindowName = Annotated[
-    Literal["1h", "24h", "168h"],
+    WindowLength,
     BeforeValidator(known_window),
     Query(description="Length of the window that ends at `as_of`."),
 ]
@@ -56,7 +74,9 @@ RestaurantId = Annotated[
 restaurants_router = APIRouter(prefix="/v1/restaurants", tags=["restaurants"])
 
 
-@restaurants_router.get("", responses=answer_shapes(schemas.Restaurants))
+@restaurants_router.get(
+    "", operation_id="list_restaurants", responses=answer_shapes(schemas.Restaurants)
+)
 async def restaurants(request: Request, caller: CallerOf) -> Response:
     """List the restaurants that you may see."""
     choose_form(request, [JSON])
@@ -70,25 +90,44 @@ async def restaurants(request: Request, caller: CallerOf) -> Response:
     return answer(request, body.value, etag_of(body.published, "restaurants", scope))
 
 
-@restaurants_router.get("/{restaurant_id}/metrics", responses=answer_shapes(schemas.Metrics))
+@restaurants_router.get(
+    "/{restaurant_id}/metrics",
+    operation_id="pull_metrics",
+    responses=answer_shapes(schemas.Metrics),
+)
 async def metrics(
-    request: Request, caller: CallerOf, restaurant_id: RestaurantId, window: WindowName = "24h"
+    request: Request,
+    caller: CallerOf,
+    restaurant_id: RestaurantId,
+    window: WindowName = WindowLength.DAY,
 ) -> Response:
     """Orders, sales, average order and customers of a window, beside the window before."""
     return await _answer(request, caller, restaurant_id, "metrics", WINDOWS[window])
 
 
-@restaurants_router.get("/{restaurant_id}/top-dishes", responses=answer_shapes(schemas.TopDishes))
+@restaurants_router.get(
+    "/{restaurant_id}/top-dishes",
+    operation_id="pull_top_dishes",
+    responses=answer_shapes(schemas.TopDishes),
+)
 async def top_dishes(
-    request: Request, caller: CallerOf, restaurant_id: RestaurantId, window: WindowName = "24h"
+    request: Request,
+    caller: CallerOf,
+    restaurant_id: RestaurantId,
+    window: WindowName = WindowLength.DAY,
 ) -> Response:
     """The three dishes sold most in a window, and their share of its sales."""
     return await _answer(request, caller, restaurant_id, "top-dishes", WINDOWS[window])
 
 
-@restaurants_router.get("/{restaurant_id}/trend", responses=answer_shapes(schemas.Trend))
+@restaurants_router.get(
+    "/{restaurant_id}/trend", operation_id="pull_trend", responses=answer_shapes(schemas.Trend)
+)
 async def trend(
-    request: Request, caller: CallerOf, restaurant_id: RestaurantId, window: WindowName = "24h"
+    request: Request,
+    caller: CallerOf,
+    restaurant_id: RestaurantId,
+    window: WindowName = WindowLength.DAY,
 ) -> Response:
     """The course of a window in points of 5 minutes or an hour, and of the same a week before."""
     return await _answer(request, caller, restaurant_id, "trend", WINDOWS[window])

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from livemart.serve.http.schemas import OfModel, Shape, SnapshotHead
 
@@ -25,6 +26,9 @@ class Restaurant(Shape):
     currency_code: str | None
 
 
+WindowState = TypeAliasType("WindowState", Literal["provisional", "final"])
+
+
 class WindowBody(Shape, title="Window"):
     """A half-open interval that ends at `as_of`."""
 
@@ -34,7 +38,7 @@ class WindowBody(Shape, title="Window"):
     compared_until: datetime = Field(
         description="End of the last 5 minutes that are over: figures are compared up to it."
     )
-    state: Literal["provisional", "final"]
+    state: WindowState
     since: datetime | None = Field(description="First order, if the data is younger than start.")
 
 

@@ -33,7 +33,7 @@ from livemart.serve.live.streams import (
 )
 from livemart.serve.owner.answers import Answers
 from livemart.serve.owner.facts import WINDOWS
-from livemart.serve.owner.pull import RestaurantId, WindowName, find_restaurant
+from livemart.serve.owner.pull import RestaurantId, WindowLength, WindowName, find_restaurant
 from livemart.store.positions import state_id
 from livemart.store.served import Published
 
@@ -45,6 +45,7 @@ restaurant_stream_router = APIRouter(tags=["streams"])
 
 @restaurant_stream_router.get(
     _PATH,
+    operation_id="follow_restaurant",
     response_class=EventSourceResponse,
     responses=answer_shapes(None, STREAM_CONTENT, has_304=False),
 )
@@ -52,7 +53,7 @@ async def restaurant_stream(
     request: Request,
     caller: CallerOf,
     restaurant_id: RestaurantId,
-    window: WindowName = "24h",
+    window: WindowName = WindowLength.DAY,
     after: Annotated[
         str | None,
         Query(
