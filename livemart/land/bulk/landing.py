@@ -35,7 +35,7 @@ from livemart.land.bulk.key_ranges import (
     decide_ranges,
 )
 from livemart.land.letters.dead_letters import LETTERS, from_judged
-from livemart.land.letters.held_letters import StagedLetters
+from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.seen_drift import REFUSED_VALUE, WITHOUT_VALUE, Sightings
 from livemart.land.reasons import LetterReason
 from livemart.land.records.exact_values import PASSED_OVER
@@ -196,7 +196,7 @@ class BulkLanding:
         )
 
     @cached_property
-    def letters(self) -> StagedLetters:
+    def letters(self) -> Letters:
         """Refused records, of which each worker makes letters in a file, as the driver does."""
         from pyspark import TaskContext
         from pyspark.sql import functions as sql
@@ -206,7 +206,7 @@ class BulkLanding:
         folder = self._folder.with_suffix(".letters")
         shutil.rmtree(folder, ignore_errors=True)
         if not self._refused:
-            return StagedLetters(folder)
+            return Letters(folder)
         refused = self._staged.where(self._is_refused)
         if self._has_moved:
             why = {code: sql.lit(MOVED.value), detail: sql.lit(moved_detail(self._source))}
@@ -224,7 +224,7 @@ class BulkLanding:
 
         columns = refused.select(ORIGIN, RECORD, SIZE, code, detail)
         columns.mapInArrow(stage_letters, spark_schema(LETTERS)).collect()
-        return StagedLetters(folder)
+        return Letters(folder)
 
     def _arrived(self) -> DataFrame:
         """Return good records in the schema of the landed table."""

@@ -6,12 +6,11 @@ for drift.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as pds
 import pyarrow.parquet as pq
 
@@ -23,92 +22,52 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Letters(Protocol):
-    """Dead letters in the columns of `LETTERS`. `in_memory`: they are held by this process."""
-
-    @property
-    def count(self) -> int: ...
-    @property
-    def in_memory(self) -> bool: ...
-    def of(self, reason: LetterReason) -> Letters:
-        """Return those of one reason."""
-        ...
-
-    def first(self) -> tuple[str, str]:
-        """Return origin and detail of one of them; there is one."""
-        ...
-
-    def table(self) -> pa.Table:
-        """Return them as rows."""
-        ...
-
-    def frame(self, spark: SparkSession) -> DataFrame:
-        """Return them as a frame."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class RowLetters:
-    """Letters of a batch that the driver has decided."""
+class Letters:
+    """Dead letters in the columns of `LETTERS`.
 
-    in_memory: ClassVar[bool] = True
-
-    rows: pa.Table
-
-    @property
-    def count(self) -> int:
-        return int(self.rows.num_rows)
-
-    def of(self, reason: LetterReason) -> RowLetters:
-        return RowLetters(self.rows.filter(pc.equal(self.rows.column("reason"), reason)))
-
-    def first(self) -> tuple[str, str]:
-        letter = self.rows.slice(0, 1).to_pylist()[0]
-        return letter["origin"], letter["detail"]
-
-    def table(self) -> pa.Table:
-        return self.rows
-
-    def frame(self, spark: SparkSession) -> DataFrame:
-        return spark.createDataFrame(self.rows.to_pylist(), spark_schema(LETTERS))
-
-
-@dataclass(frozen=True, slots=True)
-class StagedLetters:
-    """Letters of a delivery that memory need not hold, in Parquet files below a folder.
-
-    The files are those of its portions (see `add`), or of Spark's workers.
-
-    `reason`: of those that are meant, None for all.
+    `held`: their rows, if the driver has decided the batch at once. Memory need not hold those of a
+    large delivery: then it is the folder of Parquet files of the delivery's portions (see `add`),
+    or of Spark's workers. `reason`: of those that are meant, None for all.
     """
 
-    in_memory: ClassVar[bool] = False
-
-    folder: Path
+    held: pa.Table | Path
     reason: LetterReason | None = None
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether this process holds them."""
+        return not isinstance(self.held, Path)
+
     def add(self, letters: pa.Table) -> None:
-        """Take the letters of a portion."""
+        """Take the letters of a portion into the folder."""
+        assert isinstance(self.held, Path)
         if letters.num_rows:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            pq.write_table(letters, self.folder / f"{len(self._files):08}.parquet")
+            self.held.mkdir(parents=True, exist_ok=True)
+            pq.write_table(letters, self.held / f"{len(_files_of(self.held)):08}.parquet")
 
     @property
     def count(self) -> int:
         return int(self._stored.count_rows(filter=self._condition))
 
-    def of(self, reason: LetterReason) -> StagedLetters:
-        return StagedLetters(self.folder, reason)
+    def of(self, reason: LetterReason) -> Letters:
+        """Return those of one reason."""
+        return replace(self, reason=reason)
 
     def first(self) -> tuple[str, str]:
+        """Return origin and detail of one of them; there is one."""
         letter = self._stored.head(1, filter=self._condition).to_pylist()[0]
         return letter["origin"], letter["detail"]
 
     def table(self) -> pa.Table:
+        """Return them as rows."""
         return self._stored.to_table(filter=self._condition)
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        letters = spark.read.schema(spark_schema(LETTERS)).parquet(str(self.folder))
+        """Return them as a frame."""
+        if not isinstance(self.held, Path):
+            return spark.createDataFrame(self.table().to_pylist(), spark_schema(LETTERS))
+        letters = spark.read.schema(spark_schema(LETTERS)).parquet(str(self.held))
         return letters if self.reason is None else letters.where(f"reason = '{self.reason}'")
 
     @property
@@ -117,11 +76,13 @@ class StagedLetters:
 
     @property
     def _stored(self) -> pds.Dataset:
-        files = self._files
+        if not isinstance(self.held, Path):
+            return pds.dataset(self.held)
+        files = _files_of(self.held)
         # A dataset of no files has no schema.
         return pds.dataset(files, schema=LETTERS) if files else pds.dataset(LETTERS.empty_table())
 
-    @property
-    def _files(self) -> list[str]:
-        """The files, of portions in their order."""
-        return sorted(map(str, self.folder.glob("*.parquet")))
+
+def _files_of(folder: Path) -> list[str]:
+    """Return the files of a folder, those of portions in their order."""
+    return sorted(map(str, folder.glob("*.parquet")))

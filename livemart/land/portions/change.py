@@ -16,7 +16,7 @@ from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.change_sets import as_removed
 from livemart.delta.log import Action
 from livemart.delta.tags import Tag
-from livemart.land.letters.held_letters import StagedLetters
+from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.seen_drift import Sightings, sightings_in
 from livemart.land.portions.key_order import KeyOrder
 from livemart.land.upsert.change import BatchSource, SourceChange
@@ -48,7 +48,7 @@ class PortionedChange:
         self._warehouse = of_source.before.warehouse
         self._sightings = Sightings()
         self._waiting = KeyOrder(folder / "rows", self._source.row_rules.keys, RANGE_ROWS)
-        self.letters = StagedLetters(folder / "letters")
+        self.letters = Letters(folder / "letters")
         self._written: list[Action] = []
         self._replaced: list[pa.Table] = []
         self._deletes: list[pa.Table] = []
@@ -94,7 +94,7 @@ class PortionedChange:
             self._replaced.append(replaced)
         if change.deletes is not None and change.deletes.num_rows:
             self._deletes.append(change.deletes)
-        self.letters.add(change.letters.rows)
+        self.letters.add(change.letters.table())
         self.counts += change.counts
         moments = [it for it in (self.newest_event_time, change.newest_event_time) if it]
         self.newest_event_time = max(moments, default=None)

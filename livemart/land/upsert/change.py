@@ -19,7 +19,7 @@ from livemart.delta.tags import Tag
 from livemart.delta.version import TableVersion
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters import dead_letters
-from livemart.land.letters.held_letters import RowLetters
+from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.seen_drift import Sightings, seen_drift, sightings_in
 from livemart.land.records.judge import refused_by, verdict
 from livemart.land.records.schema import TIMESTAMP, Stamp
@@ -45,7 +45,7 @@ class SourceChange:
     warehouse: Warehouse
     landed: pa.Table
     deletes: pa.Table | None
-    letters: RowLetters
+    letters: Letters
     counts: Counts
     newest_event_time: datetime | None
     drift: Drift = ()
@@ -152,7 +152,7 @@ class BatchSource:
             warehouse=self.before.warehouse,
             landed=landed,
             deletes=deletes,
-            letters=RowLetters(letters),
+            letters=Letters(letters),
             counts=Counts(
                 produced=records.count,
                 landed=count,

@@ -13,7 +13,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import SourceError
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.letters.drift_stop import DriftStop
-from livemart.land.letters.held_letters import RowLetters
+from livemart.land.letters.held_letters import Letters
 from tests.deliveries import source
 from tests.unit.land.letters.stored_letters import letter, table_of
 
@@ -35,7 +35,7 @@ def reasons(warehouse: Warehouse) -> list[str]:
 
 
 def test_a_batch_without_drift_goes_on(warehouse: Warehouse) -> None:
-    DriftStop(SPARK, warehouse, Tags("e", 7)).check(ORDERS, RowLetters(table_of(letter(7))))
+    DriftStop(SPARK, warehouse, Tags("e", 7)).check(ORDERS, Letters(table_of(letter(7))))
 
     assert reasons(warehouse) == []
 
@@ -44,7 +44,7 @@ def test_a_stop_leaves_the_letters_for_drift_once_and_names_a_record(warehouse: 
     for _ in range(2):
         with pytest.raises(SourceError) as caught:
             DriftStop(SPARK, warehouse, Tags("e", 7)).check(
-                ORDERS, RowLetters(table_of(letter(7), DRIFTED))
+                ORDERS, Letters(table_of(letter(7), DRIFTED))
             )
 
     assert caught.value.code == "SCHEMA_DRIFT"
@@ -61,7 +61,7 @@ def test_letters_of_this_stop_alone_are_taken_back(warehouse: Warehouse) -> None
     stop.withdraw([ORDERS])
     assert len(reasons(warehouse)) == 3
     with pytest.raises(SourceError):
-        stop.check(ORDERS, RowLetters(table_of(DRIFTED)))
+        stop.check(ORDERS, Letters(table_of(DRIFTED)))
 
     for _ in range(2):
         stop.withdraw([ORDERS])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.land.letters.dead_letters import LETTERS, of_file
-from livemart.land.letters.held_letters import Letters, RowLetters, StagedLetters
+from livemart.land.letters.held_letters import Letters
 from livemart.land.reasons import LetterReason
 from livemart.land.records.schema import Stamp
 
@@ -27,14 +27,14 @@ ROWS = [
 ]
 
 
-def staged(folder: Path) -> StagedLetters:
-    letters = StagedLetters(folder / "letters")
+def staged(folder: Path) -> Letters:
+    letters = Letters(folder / "letters")
     for rows in ROWS:
         letters.add(rows)
     return letters
 
 
-@pytest.mark.parametrize("held", [lambda _: RowLetters(pa.concat_tables(ROWS)), staged])
+@pytest.mark.parametrize("held", [lambda _: Letters(pa.concat_tables(ROWS)), staged])
 def test_letters_of_one_reason_are_found_among_others(
     tmp_path: Path, held: Callable[[Path], Letters]
 ) -> None:
@@ -50,7 +50,7 @@ def test_letters_of_one_reason_are_found_among_others(
 
 
 def test_without_letters_nothing_is_staged(tmp_path: Path) -> None:
-    letters = StagedLetters(tmp_path / "letters")
+    letters = Letters(tmp_path / "letters")
     letters.add(LETTERS.empty_table())
 
     assert (letters.count, letters.table().num_rows) == (0, 0)

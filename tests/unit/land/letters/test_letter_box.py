@@ -8,7 +8,7 @@ from typing import Any
 from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters.dead_letters import LETTERS
-from livemart.land.letters.held_letters import RowLetters, StagedLetters
+from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.letter_box import LetterBox
 from tests.unit.land.letters.stored_letters import letter, table_of
 
@@ -16,12 +16,12 @@ SPARK: Any = None
 
 
 def fill(box: LetterBox, folder: Path) -> None:
-    staged = StagedLetters(folder)
+    staged = Letters(folder)
     staged.add(table_of(letter(2)))
-    box.put("Bronze", RowLetters(table_of(letter(1))))
+    box.put("Bronze", Letters(table_of(letter(1))))
     box.put("bronze", staged)
-    box.put("raw", RowLetters(table_of(letter(3, source="raw.rates"))))
-    box.put("empty", RowLetters(table_of()))
+    box.put("raw", Letters(table_of(letter(3, source="raw.rates"))))
+    box.put("empty", Letters(table_of()))
 
 
 def test_letters_of_a_schema_are_committed_together_and_a_replay_adds_none(tmp_path: Path) -> None:
