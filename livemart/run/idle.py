@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from livemart.project.record_logs.options import plain_option
 from livemart.project.sources import FILES_KIND
 from livemart.run.artifacts.source_freshness import renew_freshness
 from livemart.run.input_files import Look, WaitingFiles, project_files, waiting_files
-from livemart.run.project_cache.inputs import environment_names, project_digest
+from livemart.run.project_cache.inputs import project_digest
 from livemart.run.target_folder import target_folder
 from livemart.state.checkpoint import Recorded, open_checkpoint
 from livemart.state.last_pass import LastPass, LogAtEnd, keep_pass, kept_pass
@@ -101,25 +100,21 @@ def _note(
     from livemart.publish.exposures import served_models
 
     settings = runtime.settings
-    paths = {os.path.realpath(path) for path in runtime.read_at}
-    if not paths.issuperset(map(os.path.realpath, runtime.dbt.files_read())):
-        # dbt reads files that a look does not see: outside of the project, or hidden.
+    if (digest := _digest(settings, runtime.read_at, files)) is None:
         return
     is_served = settings.store_url is not None and bool(served_models(runtime.project)[0])
     moves = settings.clock == "wall" and runtime.project.clock is not None
-    names = environment_names(runtime.read_at)
     last = LastPass(
         newest.epoch,
         newest.snapshot_id,
-        names,
-        _digest(settings, names, runtime.read_at, files),
+        digest,
         _tables(runtime, newest),
         newest.as_of if moves else None,
         is_served,
         logs,
     )
     # Other files are an edit that no pass has seen.
-    if runtime.files.look() == runtime.read_at:
+    if runtime.is_as_looked_at():
         keep_pass(settings.warehouse, last)
 
 
@@ -171,7 +166,7 @@ def _is_same(settings: Settings, last: LastPass, newest: Snapshot, now: datetime
         return False
     files = waiting_files(settings)
     look = project_files(settings).look()
-    if files is None or _digest(settings, last.variables, look, files) != last.digest:
+    if files is None or _digest(settings, look, files) != last.digest:
         return False
     warehouse = Warehouse(settings.warehouse)
     return all(_table(warehouse, name) == it for name, it in last.tables.items())
@@ -197,8 +192,10 @@ def _end_as_before(settings: Settings, logs: Sequence[LogAtEnd], now: datetime) 
     return True
 
 
-def _digest(settings: Settings, names: Iterable[str], look: Look, files: WaitingFiles) -> str:
-    parts = [project_digest(settings, names, look), settings.model_dump(mode="json"), list(files)]
+def _digest(settings: Settings, look: Look, files: WaitingFiles) -> str | None:
+    if (project := project_digest(settings, look)) is None:
+        return None
+    parts = [project, settings.model_dump(mode="json"), list(files)]
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
 

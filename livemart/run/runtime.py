@@ -89,6 +89,15 @@ class Runtime:
         self.plans = ProjectPlans(project, self.warehouse.column_names, self.plans)
         self.prover = self.prover.renewed(self.plans)
 
+    def is_as_looked_at(self) -> bool:
+        """Return True if the project was read from the files of `read_at`, unedited since.
+
+        dbt may read files that a look does not see: outside of the project, or hidden.
+        """
+        paths = {os.path.realpath(path) for path in self.read_at}
+        read = map(os.path.realpath, self.dbt.files_read())
+        return paths.issuperset(read) and self.files.look() == self.read_at
+
     def keep_project(self) -> None:
         """Keep the project as it was compiled and planned for the next command."""
         from livemart.run.project_cache.cache import CachedProject
@@ -96,8 +105,7 @@ class Runtime:
         dbt = self.dbt
         if self.cache is None or not dbt.is_repeatable or dbt.artifact is None:
             return
-        # The files were not edited since, so they are those that were compiled.
-        if self.files.look() == self.read_at:
+        if self.is_as_looked_at():
             cached = CachedProject(self.project, dbt.files_read(), dbt.artifact, self.plans)
             self.cache.write(cached)
 

@@ -37,10 +37,8 @@ class LastPass:
 
     epoch: str
     snapshot_id: int
-    variables: tuple[str, ...]
-    """Names of environment variables that the project asks for."""
     digest: str
-    """Covers their values, settings, versions, all files of the project and all that wait."""
+    """Covers settings, environment, versions, all files of the project and all that wait."""
     tables: Mapping[str, tuple[str, int] | None]
     """Id and version by relation; None where there is no table."""
     until: datetime | None

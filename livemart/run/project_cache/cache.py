@@ -7,7 +7,6 @@ kept project counts only for the very same inputs.
 from __future__ import annotations
 
 import hashlib
-import os
 import pickle
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
@@ -20,7 +19,7 @@ from livemart.plan.planner import PlannedQueries
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Project
 from livemart.run.input_files import Look
-from livemart.run.project_cache.inputs import ALL_VARIABLES, environment_names, project_digest
+from livemart.run.project_cache.inputs import project_digest
 from livemart.settings import Settings
 from livemart.state.atomic_files import replace_file
 from livemart.state.places import StateFolder
@@ -38,7 +37,7 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 @dataclass(frozen=True, slots=True)
 class CachedProject:
-    """A project as dbt has compiled it, the files that it was read from, and its plans.
+    """A project as dbt has compiled it from files alone, those files, and its plans.
 
     `artifact`: dbt's `manifest.json`.
     """
@@ -59,15 +58,11 @@ class ProjectCache:
 
     def __init__(self, settings: Settings, look: Look) -> None:
         self._path = StateFolder(settings.warehouse).compiled_project
-        self._look = look
         self._columns: object = None
         self._inputs: str | None = None
         # A file that was removed since the look is an edit.
         with suppress(OSError):
-            names = environment_names(look)
-            # The process itself sets variables while Spark starts: all of them never stay the same.
-            if ALL_VARIABLES not in names:
-                self._inputs = project_digest(settings, names, look)
+            self._inputs = project_digest(settings, look)
 
     def read(self) -> CachedProject | None:
         """Return the kept project; None if its inputs were others, or its file is torn."""
@@ -91,12 +86,8 @@ class ProjectCache:
         return cached
 
     def write(self, cached: CachedProject) -> None:
-        """Keep a project that follows from its files alone, unless it is the one that was read."""
+        """Keep a project, unless it is the one that was read."""
         if self._inputs is None or self._columns == cached.plans.columns:
-            return
-        paths = {os.path.realpath(path) for path in self._look}
-        if not paths.issuperset(map(os.path.realpath, cached.files)):
-            # dbt reads files that a look does not see: outside of the project, or hidden.
             return
         try:
             payload = pickle.dumps((self._inputs, cached), pickle.HIGHEST_PROTOCOL)

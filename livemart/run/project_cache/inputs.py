@@ -16,9 +16,6 @@ from pathlib import Path
 from livemart.run.input_files import Look
 from livemart.settings import Settings
 
-# Every variable of the environment, for a project that computes names of variables.
-ALL_VARIABLES = "*"
-
 _ENV_VAR = re.compile(r"""\benv_var\b(?:\s*\(\s*(['"])(?P<name>\w+)\1\s*[,)])?""")
 _ASKING = (".sql", ".yml", ".yaml")
 # Larger ones are known by size and time.
@@ -31,42 +28,43 @@ _PACKAGE = Path(__file__).parents[2]
 _CODE = (".py", ".sql", ".yml")
 
 
-def environment_names(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the variables that files of a project ask for, sorted; `*` if not all are known."""
+def environment_names(paths: Iterable[str]) -> set[str] | None:
+    """Return the variables that files of a project ask for; None if it computes names of some."""
     names: set[str] = set()
     for path in paths:
         if not path.endswith(_ASKING):
             continue
         if os.stat(path).st_size > _READ_BYTES:
-            return (ALL_VARIABLES,)
+            return None
         text = Path(path).read_text(encoding="utf-8", errors="replace")
         asked = [match["name"] for match in _ENV_VAR.finditer(text)]
         if None in asked:
-            return (ALL_VARIABLES,)
+            return None
         names.update(asked)
-    return tuple(sorted(names))
+    return names
 
 
-def project_digest(settings: Settings, names: Iterable[str], look: Look) -> str:
+def project_digest(settings: Settings, look: Look) -> str | None:
     """Return a digest that changes if a project may be compiled or planned differently.
 
     It covers settings, environment, files, the version of Python, the code of this package, and the
-    versions of all packages installed beside it.
+    versions of all packages installed beside it. None for a project that computes names of
+    variables: all of them never stay the same, as the process itself sets some.
 
     Args:
         settings: of the run.
-        names: of the variables that the project asks the environment for.
         look: at the files of the project.
 
     Raises:
         OSError: a file was removed since.
     """
+    if (names := environment_names(look)) is None:
+        return None
     # dbt reads its own variables, which begin so.
-    asked = {*names, *(name for name in os.environ if name.startswith("DBT_"))}
-    variables = sorted(os.environ) if ALL_VARIABLES in asked else sorted(asked)
+    names.update(name for name in os.environ if name.startswith("DBT_"))
     parts = [
         settings.model_dump(mode="json", include=_SETTINGS),
-        {name: os.environ.get(name) for name in variables},
+        {name: os.environ.get(name) for name in sorted(names)},
         sys.version,
         sorted(set(_installed())),
         _engine(),

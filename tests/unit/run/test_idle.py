@@ -22,6 +22,7 @@ from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Project, SourceTable, StreamSpec
 from livemart.run.idle import has_nothing_to_do, note_pass
 from livemart.run.input_files import project_files, waiting_files
+from livemart.run.runtime import Runtime
 from livemart.settings import Settings, load_settings
 from livemart.state.checkpoint import open_checkpoint, read_epoch
 from livemart.state.last_pass import keep_pass, kept_pass, last_pass_at
@@ -94,6 +95,7 @@ def shop(tmp_path: Path) -> Shop:
         files=project_files(settings),
         dbt=SimpleNamespace(files_read=lambda: {str(project_dir / "models" / "totals.sql")}),
     )
+    runtime.is_as_looked_at = lambda: Runtime.is_as_looked_at(runtime)  # type: ignore[arg-type]
     open_checkpoint(StateFolder(settings.warehouse).checkpoint, None, new_epoch=False)
     epoch = read_epoch(StateFolder(settings.warehouse).checkpoint)
     offsets = StateFolder(settings.warehouse).checkpoint / "offsets"

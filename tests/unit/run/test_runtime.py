@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from livemart.errors import ConfigError, StateError
 from livemart.run import runtime
-from livemart.run.runtime import open_runtime
+from livemart.run.runtime import Runtime, open_runtime
 from livemart.settings import load_settings
 
 
@@ -38,6 +39,23 @@ def test_only_a_project_that_a_pass_has_read_is_not_checked_before_all(
         open_runtime(settings, lambda event: None, is_short=is_short),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("read", "is_edited", "expected"),
+    [("a.sql", False, True), ("a.sql", True, False), ("../package/b.sql", False, False)],
+)
+def test_a_project_is_as_looked_at_if_it_was_read_from_files_that_nobody_edits(
+    tmp_path: Path, read: str, is_edited: bool, expected: bool
+) -> None:
+    look = {str(tmp_path / "a.sql"): (1, 2, 3)}
+    warm: Any = SimpleNamespace(
+        read_at=look,
+        files=SimpleNamespace(look=lambda: {} if is_edited else look),
+        dbt=SimpleNamespace(files_read=lambda: frozenset({str(tmp_path / read)})),
+    )
+
+    assert Runtime.is_as_looked_at(warm) is expected
 
 
 # 1 s.

@@ -10,7 +10,7 @@ from livemart.state.last_pass import LastPass, forget_pass, keep_pass, kept_pass
 from livemart.state.places import StateFolder
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-PASS = LastPass("e", 3, ("SHOP",), "d", {"mart.a": ("id", 4), "crm.b": None}, NOON, True)
+PASS = LastPass("e", 3, "d", {"mart.a": ("id", 4), "crm.b": None}, NOON, True)
 
 
 def test_it_is_kept_as_it_was_until_it_is_forgotten(tmp_path: Path) -> None:

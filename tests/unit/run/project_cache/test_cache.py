@@ -37,11 +37,11 @@ def _cache(settings: Settings) -> ProjectCache:
     return ProjectCache(settings, project_files(settings).look())
 
 
-def _cached(settings: Settings, *files: Path) -> CachedProject:
+def _cached(settings: Settings) -> CachedProject:
     sql = "select id, sum(amount) as total from raw.orders group by id"
     model = make_model("model.m.totals", compiled_code=sql)
     project = Project("m", ".", "m", {}, {model.unique_id: model}, {}, {})
-    read = frozenset(map(str, files or (settings.project_dir / "totals.sql",)))
+    read = frozenset({str(settings.project_dir / "totals.sql")})
     return CachedProject(project, read, b"{}", ProjectPlans(project, _COLUMNS.get))
 
 
@@ -90,14 +90,6 @@ def test_what_was_read_is_written_anew_only_with_other_columns(settings: Setting
     read.plans.resumed(lambda relation: ("id", "amount", "at"))
     cache.write(read)
     assert path.stat().st_mtime_ns != before
-
-
-def test_a_project_that_is_read_from_elsewhere_is_not_kept(
-    settings: Settings, tmp_path: Path
-) -> None:
-    _cache(settings).write(_cached(settings, tmp_path / "package" / "other.sql"))
-
-    assert not StateFolder(settings.warehouse).compiled_project.exists()
 
 
 def test_a_project_that_computes_names_of_variables_is_not_kept(settings: Settings) -> None:

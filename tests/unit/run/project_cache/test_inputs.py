@@ -35,11 +35,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _digest(folder: Path, **flags: object) -> str:
+def _digest(folder: Path, **flags: object) -> str | None:
     places = {"project_dir": folder / "project", "warehouse": folder / "warehouse"}
     settings = load_settings({**places, **flags}, environ={})
     look = project_files(settings).look()
-    return project_digest(settings, environment_names(look), look)
+    return project_digest(settings, look)
 
 
 @pytest.mark.parametrize("name", sorted(_FILES))
@@ -154,13 +154,13 @@ def test_what_makes_no_other_project_is_none(
     assert _digest(folder) == before
 
 
-def test_variables_are_found_by_name_or_all_of_them_count(tmp_path: Path) -> None:
+def test_variables_are_found_by_name_or_are_not_known(tmp_path: Path) -> None:
     one, other = tmp_path / "one.sql", tmp_path / "other.yml"
     one.write_text("{{ env_var('B') }} {{ env_var(\"A\", 'x') }}")
     other.write_text("x: 1")
 
-    assert environment_names(map(str, (one, other))) == ("A", "B")
+    assert environment_names(map(str, (one, other))) == {"A", "B"}
 
     for computed in ("name", "'A_' ~ target.name", "'A' if x else 'B'", "'a'|upper"):
         other.write_text(f"{{{{ env_var({computed}) }}}}")
-        assert environment_names(map(str, (one, other))) == ("*",)
+        assert environment_names(map(str, (one, other))) is None
