@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
@@ -326,23 +326,18 @@ class _Readers(ExitStack):
         return self._readers[spec]
 
 
+@dataclass(eq=False)
 class _Reader:
     """Gives each table a name in SQL that reads it at its version, until it is closed."""
 
-    def __init__(
-        self,
-        session: Callable[[], SparkSession],
-        warehouse: Warehouse,
-        versions: Mapping[str, int],
-    ) -> None:
-        self._session = session
-        self._warehouse = warehouse
-        self._versions = versions
-        self._whole: dict[str, str] = {}
-        self._rows: dict[str, pa.Table] = {}
-        self._views: ArrowViews | None = None
-        # False once Spark reads a table itself.
-        self._is_small = True
+    open_session: Callable[[], SparkSession]
+    warehouse: Warehouse
+    versions: Mapping[str, int]
+    _whole: dict[str, str] = field(default_factory=dict, init=False)
+    _rows: dict[str, pa.Table] = field(default_factory=dict, init=False)
+    _views: ArrowViews | None = field(default=None, init=False)
+    _is_small: bool = field(default=True, init=False)
+    """False once Spark reads a table itself."""
 
     def close(self) -> None:
         if self._views is not None:
@@ -364,24 +359,24 @@ class _Reader:
         return test.compiled_code
 
     def _table(self, relation: str) -> str:
-        version = self._versions.get(relation)
+        version = self.versions.get(relation)
         if version is None:
             self._is_small = False
             return ".".join(f"`{part}`" for part in relation.split("."))
         if relation not in self._whole:
-            files = self._warehouse.files(relation, version)
+            files = self.warehouse.files(relation, version)
             if files.is_plain and files.row_count <= FEW_TESTED_ROWS:
-                self._whole[relation] = self._view(self._warehouse.read(relation, version))
+                self._whole[relation] = self._view(self.warehouse.read(relation, version))
             else:
                 self._is_small = False
-                table = self._warehouse.sql_at(relation, version)
+                table = self.warehouse.sql_at(relation, version)
                 self._whole[relation] = f"(select * from {table})"
         return self._whole[relation]
 
     def session(self, texts: Sequence[str]) -> SparkSession:
         """Return the session for statements over what was named until now; it has the views."""
         if self._views is None:
-            self._views = ArrowViews(self._session())
+            self._views = ArrowViews(self.open_session())
         for name, rows in self._rows.items():
             self._views.add(name, rows)
         return self._views.session(texts, () if self._is_small else None)

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
 from threading import Event
 from typing import Any
@@ -33,6 +33,7 @@ _LAST_WORD_S = 3.0
 _NOT_STARTED = -1
 
 
+@dataclass(eq=False)
 class SupervisedProcess:
     """A process that is restarted whenever it ends.
 
@@ -43,22 +44,17 @@ class SupervisedProcess:
         probe: checks the server that the process runs, if it runs one.
     """
 
-    def __init__(
-        self,
-        name: str,
-        command: Sequence[str],
-        *,
-        environment: Mapping[str, str] | None = None,
-        probe: HealthProbe | None = None,
-    ) -> None:
-        self.name = name
-        self.life = Life()
-        self._command = command
-        self._environment = environment or {}
-        self._probe = probe
-        self._process: subprocess.Popen[bytes] | None = None
-        self._tether: socket.socket | None = None
-        self._log = structlog.get_logger().bind(process=name)
+    name: str
+    command: Sequence[str]
+    _: KW_ONLY
+    environment: Mapping[str, str] = field(default_factory=dict)
+    probe: HealthProbe | None = None
+    life: Life = field(default=Life(), init=False)
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _tether: socket.socket | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._log = structlog.get_logger().bind(process=self.name)
 
     @property
     def is_running(self) -> bool:
@@ -72,15 +68,15 @@ class SupervisedProcess:
     def start(self, now: float) -> None:
         """Start the process."""
         self._close()
-        self.life = self.life.begun(now, is_asked=self._probe is not None)
+        self.life = self.life.begun(now, is_asked=self.probe is not None)
         try:
             self._tether, theirs = socket.socketpair()
             self._tether.setblocking(False)
             with theirs:
                 self._process = subprocess.Popen(
-                    self._command,
+                    self.command,
                     stdin=theirs.fileno(),
-                    env={**os.environ, **self._environment},
+                    env={**os.environ, **self.environment},
                     # Ctrl-C reaches every process of a terminal; the supervisor passes it on.
                     preexec_fn=_ignore_interrupt,
                 )
@@ -106,8 +102,8 @@ class SupervisedProcess:
                 pause_s = round(self.life.pause_s)
                 self._log.warning("process_ended", **_how(code), next_start_s=pause_s)
             self._close()
-        elif self._probe is not None and self.life.heard_at is not None:
-            is_answered = self._probe.is_answered(now)
+        elif self.probe is not None and self.life.heard_at is not None:
+            is_answered = self.probe.is_answered(now)
             heard_at = now if is_answered else self.life.heard_at + slept_s
             self.life = replace(self.life, heard_at=heard_at)
 
@@ -131,8 +127,8 @@ class SupervisedProcess:
         if self._tether is not None:
             self._tether.close()
             self._tether = None
-        if self._probe is not None:
-            self._probe.close()
+        if self.probe is not None:
+            self.probe.close()
 
 
 def supervise(

@@ -186,6 +186,7 @@ def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> st
     return "\n".join(lines)
 
 
+@dataclass(eq=False)
 class _Recomputation:
     """All models, recomputed, each stored once below `scratch`.
 
@@ -193,22 +194,16 @@ class _Recomputation:
     compute them.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        warehouse: Warehouse,
-        project: Project,
-        snapshot: Snapshot,
-        scratch: Path,
-    ) -> None:
-        self._spark = spark
-        self._versions = table_versions(project.models, snapshot)
-        self._warehouse = warehouse
-        self._project = project
-        self._snapshot = snapshot
-        self._scratch = scratch
+    spark: SparkSession
+    warehouse: Warehouse
+    project: Project
+    snapshot: Snapshot
+    scratch: Path
+
+    def __post_init__(self) -> None:
+        self._versions = table_versions(self.project.models, self.snapshot)
         # Where models are computed in more than one session, all of them must see the same names.
-        self._is_shared = any(model.session != PLAIN for model in project.models.values())
+        self._is_shared = any(model.session != PLAIN for model in self.project.models.values())
         self._names: dict[str, str] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
         self._approximate: dict[str, Mapping[str, str]] = {}
@@ -218,18 +213,18 @@ class _Recomputation:
         self._unread: dict[str, str] = {}
         # By spec: which one serves depends on all tables of the snapshot, and these stay the same.
         self._session = cache(self._choose_session)
-        self._stored = ProjectPlans(project, self._stored_columns).stored
+        self._stored = ProjectPlans(self.project, self._stored_columns).stored
         flats = [query.flat for query in self._stored.values() if query.flat is not None]
         self._most_places = max((len(flat.occurrences) for flat in flats), default=1)
-        self._declared = {source.relation for source in project.sources.values()}
+        self._declared = {source.relation for source in self.project.sources.values()}
         self._declared |= {query.relation for query in self._stored.values()}
 
     def run(self, chosen: frozenset[str] | None) -> Iterator[Comparison]:
-        for source in self._project.sources.values():
-            version = self._snapshot.sources.get(source.relation)
+        for source in self.project.sources.values():
+            version = self.snapshot.sources.get(source.relation)
             if version is not None:
                 self._source(source.relation, version)
-        for unique_id, model in self._project.models.items():
+        for unique_id, model in self.project.models.items():
             if not _is_listed(model):
                 # The models that read it are compared.
                 continue
@@ -244,20 +239,20 @@ class _Recomputation:
         """Return the columns of a table of the snapshot: those that the runner has planned with."""
         if (version := self._versions.get(relation)) is not None:
             with suppress(LivemartError):
-                return tuple(self._warehouse.arrow_schema(relation, version).names)
+                return tuple(self.warehouse.arrow_schema(relation, version).names)
         return None
 
     def close(self) -> None:
         """Forget the names that outlive a session."""
         if self._is_shared:
             for name in self._names.values():
-                self._spark.catalog.dropGlobalTempView(name.rpartition(".")[2])
+                self.spark.catalog.dropGlobalTempView(name.rpartition(".")[2])
 
     def _choose_session(self, spec: SessionSpec) -> SparkSession:
-        spark = session_of(self._spark, spec)
-        texts = [model.compiled_code or "" for model in self._project.models.values()]
+        spark = session_of(self.spark, spec)
+        texts = [model.compiled_code or "" for model in self.project.models.values()]
         try:
-            tables = [self._warehouse.files(*table) for table in self._versions.items()]
+            tables = [self.warehouse.files(*table) for table in self._versions.items()]
             return session_for(spark, tables, self._most_places, texts)
         except LivemartError:
             # Only Spark may be able to read a table, and count its rows.
@@ -272,8 +267,8 @@ class _Recomputation:
     def _compared(self, query: StoredQuery) -> Comparison:
         model, plan, relation = query.owner, query.plan, query.relation
         unequal = partial(Comparison, _label(model), False)
-        state = self._snapshot.models.get(query.unique_id)
-        if (aside := self._snapshot.set_aside.get(query.unique_id)) is not None:
+        state = self.snapshot.models.get(query.unique_id)
+        if (aside := self.snapshot.set_aside.get(query.unique_id)) is not None:
             return unequal(note=f"set aside since snapshot {aside.since}: see `status`")
         if state is None:
             return unequal(note="not in the snapshot: run `refresh`")
@@ -283,7 +278,7 @@ class _Recomputation:
             return unequal(note=f"cannot be recomputed: its session: {_reason(error)}")
         try:
             stored = self._read(session, relation, state.version)
-            stored_rows = self._warehouse.row_count(relation, state.version)
+            stored_rows = self.warehouse.row_count(relation, state.version)
         except Exception as error:
             note = f"version {state.version} of {relation} cannot be read: {_reason(error)}"
             return unequal(note=note)
@@ -316,7 +311,7 @@ class _Recomputation:
             # The log does not tell which version of such a table was read.
             verb = "is" if len(foreign) == 1 else "are"
             why = "not declared as a source"
-            kinds = {it.relation: it.materialized for it in self._project.models.values()}
+            kinds = {it.relation: it.materialized for it in self.project.models.values()}
             if "other" in map(kinds.get, foreign):
                 why = _MADE_BY_BUILDS
             elif not kinds.keys().isdisjoint(foreign):
@@ -364,7 +359,7 @@ class _Recomputation:
                 Inputs(self._columns),
                 approximate,
                 passed_on,
-                self._warehouse.partition_columns(relation),
+                self.warehouse.partition_columns(relation),
             )
             verdict, about_ties, tied = _judged(groups)
             notes.append(about_ties)
@@ -395,7 +390,7 @@ class _Recomputation:
         if query.flat is not None:
             return query.flat, ()
         assert query.owner.compiled_code is not None
-        views = views_of(self._project, query.session)
+        views = views_of(self.project, query.session)
         flat, temporary = flatten_by_spark(session, query.owner.compiled_code, views)
         estimated = {
             function
@@ -411,14 +406,14 @@ class _Recomputation:
         flat: Flat,
         approximate: Mapping[str, str],
     ) -> DataFrame:
-        path = str(self._scratch / relation)
+        path = str(self.scratch / relation)
         result = session.sql(flat.render(lambda mention: self._names[mention.relation]))
         types = {name.lower(): kind for name, kind in result.dtypes}
         # By texts alone: Delta does not hold every text of a partition as it was given. By times
         # none: Spark would store some timestamps as others.
         partitions = [
             name
-            for name in self._warehouse.partition_columns(relation)
+            for name in self.warehouse.partition_columns(relation)
             if types.get(name.lower()) == "string"
         ]
         # Kept once: models above it read it, and the comparison reads it twice.
@@ -453,8 +448,8 @@ class _Recomputation:
         if is_quick(session):
             # Spark makes a state of each table before it reads: longer than all of the rest.
             with suppress(LivemartError, pa.ArrowException):
-                return to_frame(session, self._warehouse.read(relation, version)).coalesce(1)
-        path = str(self._warehouse.path(relation))
+                return to_frame(session, self.warehouse.read(relation, version)).coalesce(1)
+        path = str(self.warehouse.path(relation))
         return session.read.format("delta").option("versionAsOf", version).load(path)
 
     def _name(self, relation: str, rows: DataFrame) -> None:

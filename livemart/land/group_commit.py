@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from livemart.land.hand_over import hand_over
@@ -54,24 +54,20 @@ class IngestRequest:
     done: Future[IngestReceipt] = field(default_factory=Future)
 
 
+@dataclass(eq=False)
 class GroupCommit:
     """Writes files in one thread, one at a time; at most `max_waiting` bytes wait.
 
     The first request of a file waits `linger` seconds for others.
     """
 
-    def __init__(
-        self,
-        landing: Path,
-        keys: IngestedKeys,
-        *,
-        linger: float = _LINGER_S,
-        max_waiting: int = _WAITING_BYTES,
-    ) -> None:
-        self._landing = landing
-        self._keys = keys
-        self._linger = linger
-        self._max_waiting = max_waiting
+    landing: Path
+    keys: IngestedKeys
+    _: KW_ONLY
+    linger: float = _LINGER_S
+    max_waiting: int = _WAITING_BYTES
+
+    def __post_init__(self) -> None:
         self._requests: queue.SimpleQueue[IngestRequest | None] = queue.SimpleQueue()
         self._waiting = 0
         self._lock = threading.Lock()
@@ -85,7 +81,7 @@ class GroupCommit:
             IngestBusyError: too much waits.
         """
         with self._lock:
-            if self._waiting + len(request.lines) > self._max_waiting and self._waiting:
+            if self._waiting + len(request.lines) > self.max_waiting and self._waiting:
                 raise IngestBusyError
             self._waiting += len(request.lines)
         self._requests.put(request)
@@ -101,7 +97,7 @@ class GroupCommit:
             first = self._requests.get()
             if first is None:
                 return
-            requests, size, until = [first], len(first.lines), time.monotonic() + self._linger
+            requests, size, until = [first], len(first.lines), time.monotonic() + self.linger
             while size < MAX_SPOOL_BYTES:
                 try:
                     request = self._requests.get(timeout=max(0.0, until - time.monotonic()))
@@ -137,7 +133,7 @@ class GroupCommit:
             if request.key is None:
                 fresh.append(request)
                 continue
-            earlier = self._keys.find(relation, request.key)
+            earlier = self.keys.find(relation, request.key)
             first = earlier or by_key.setdefault(request.key, request)
             if first is request:
                 fresh.append(request)
@@ -153,13 +149,13 @@ class GroupCommit:
         name = name_for(fresh[0].source.arrival.path, new_stem())
         keys = {key: (first.digest, first.records) for key, first in by_key.items()}
         if keys:
-            self._keys.note(relation, name, keys)
-        path = self._landing / name
+            self.keys.note(relation, name, keys)
+        path = self.landing / name
         try:
             hand_over(path.parent, path.name, b"".join(request.lines for request in fresh))
         except BaseException:
             if keys:
-                self._keys.withdraw(relation, keys)
+                self.keys.withdraw(relation, keys)
             raise
         for request in fresh:
             request.done.set_result(IngestReceipt(request.records, name))

@@ -118,6 +118,7 @@ def _lag_of_files(checkpoint: Path, folder: LandingFolder, position: int, slot: 
     )
 
 
+@dataclass(eq=False)
 class WatchedLags:
     """The waiting records, counted again only once in a while.
 
@@ -126,24 +127,18 @@ class WatchedLags:
     `seconds`: between two looks; `clock`: seconds that only rise.
     """
 
-    def __init__(
-        self,
-        read: Callable[[], dict[str, SourceLag]],
-        seconds: float = 15,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._read = read
-        self._seconds = seconds
-        self._clock = clock
-        self._read_at: float | None = None
-        self._lags: dict[str, SourceLag] = {}
+    read: Callable[[], dict[str, SourceLag]]
+    seconds: float = 15
+    clock: Callable[[], float] = time.monotonic
+    _read_at: float | None = field(default=None, init=False)
+    _lags: dict[str, SourceLag] = field(default_factory=dict, init=False)
 
     def lags(self) -> dict[str, SourceLag]:
         """Return the lags of the last look; nothing if they cannot be found."""
-        if self._read_at is None or self._clock() - self._read_at >= self._seconds:
-            self._read_at = self._clock()
+        if self._read_at is None or self.clock() - self._read_at >= self.seconds:
+            self._read_at = self.clock()
             try:
-                self._lags = self._read()
+                self._lags = self.read()
             # Measurements go on without what another process may be writing.
             except Exception:
                 self._lags = {}

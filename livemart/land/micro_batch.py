@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
@@ -99,34 +99,27 @@ class LandedChange(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class MicroBatch:
     """The records that a manifest names, landed at most once in each table."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        warehouse: Warehouse,
-        readers: Mapping[str, DeliveryReader],
-        sources: Mapping[str, SourceTable],
-        epoch: str,
-        manifest: Manifest,
-        limit: Limit,
-        *,
-        is_replay: bool,
-    ) -> None:
-        self._spark = spark
-        self._warehouse = warehouse
-        self._readers = readers
-        self._sources = sources
-        self._tags = Tags(epoch, manifest.batch_id)
-        self._manifest = manifest
-        self._limit = limit
-        self._is_replay = is_replay
-        self._stamp = Stamp(manifest.batch_id, manifest.landed_at)
-        self._staging = StateFolder(warehouse.root).staging
-        self._letters = LetterBox(spark, warehouse, self._tags.rows)
-        self._file_letters = FileLetters(warehouse, self._tags, self._stamp)
-        self._drift_stop = DriftStop(spark, warehouse, self._tags)
+    spark: SparkSession
+    warehouse: Warehouse
+    readers: Mapping[str, DeliveryReader]
+    sources: Mapping[str, SourceTable]
+    epoch: str
+    manifest: Manifest
+    limit: Limit
+    _: KW_ONLY
+    is_replay: bool
+
+    def __post_init__(self) -> None:
+        self._tags = Tags(self.epoch, self.manifest.batch_id)
+        self._stamp = Stamp(self.manifest.batch_id, self.manifest.landed_at)
+        self._staging = StateFolder(self.warehouse.root).staging
+        self._letters = LetterBox(self.spark, self.warehouse, self._tags.rows)
+        self._file_letters = FileLetters(self.warehouse, self._tags, self._stamp)
+        self._drift_stop = DriftStop(self.spark, self.warehouse, self._tags)
         self._changes: dict[str, LandedChange] = {}
         self._refused_deliveries: Counter[str] = Counter()
         self._portioned: list[PortionedChange] = []
@@ -137,8 +130,8 @@ class MicroBatch:
         """Return the relations that are still to be landed."""
         return [
             name
-            for name in self._manifest.relations
-            if name in self._sources and not self._warehouse.is_tagged(name, self._tags.rows(name))
+            for name in self.manifest.relations
+            if name in self.sources and not self.warehouse.is_tagged(name, self._tags.rows(name))
         ]
 
     def land(self) -> dict[str, Landed]:
@@ -150,14 +143,14 @@ class MicroBatch:
         waiting = self.waiting()
         landed = {
             name: self._finished(name)
-            for name in self._manifest.relations
-            if name in self._sources and name not in waiting
+            for name in self.manifest.relations
+            if name in self.sources and name not in waiting
         }
         try:
             for names, delivery in self._groups(waiting):
                 self._decide(names, delivery)
-            if self._is_replay:
-                self._drift_stop.withdraw([self._sources[name] for name in waiting])
+            if self.is_replay:
+                self._drift_stop.withdraw([self.sources[name] for name in waiting])
             self._letters.commit()
             self._file_letters.commit()
             self._commit_deletes()
@@ -174,12 +167,12 @@ class MicroBatch:
     def _groups(self, waiting: Sequence[str]) -> list[tuple[list[str], Delivery]]:
         """Return the relations that read the same delivery into the same columns."""
         groups: dict[tuple[object, ...], tuple[list[str], Delivery]] = {}
-        for number, delivery in enumerate(self._manifest.deliveries):
+        for number, delivery in enumerate(self.manifest.deliveries):
             for name in delivery.relations:
                 if name not in waiting:
                     continue
-                source = self._sources[name]
-                schema = record_schema(self._warehouse, source)
+                source = self.sources[name]
+                schema = record_schema(self.warehouse, source)
                 form = (number, schema, *read_alike(source))
                 groups.setdefault(form, ([], delivery))[0].append(name)
         return list(groups.values())
@@ -187,8 +180,8 @@ class MicroBatch:
     def _decide(self, names: Sequence[str], delivery: Delivery) -> None:
         """Read a delivery for a group and work out what changes; nothing is committed yet."""
         self.reading[:] = names
-        sources = [self._sources[name] for name in names]
-        reader = self._readers[names[0]]
+        sources = [self.sources[name] for name in names]
+        reader = self.readers[names[0]]
         problems = reader.problems(delivery)
         for source in sources:
             for problem in problems:
@@ -197,17 +190,17 @@ class MicroBatch:
         parts = reader.parts(delivery, sources[0].record_rules.format)
         if not parts:
             return
-        schema = record_schema(self._warehouse, sources[0])
+        schema = record_schema(self.warehouse, sources[0])
         group = Group.of(sources, schema, self._stamp.landed_at)
         judged = None
-        if reader.size(delivery) <= self._limit.max_bytes:
+        if reader.size(delivery) <= self.limit.max_bytes:
             judged = self._read(parts, group)
         if judged is not None:
             for position, source in enumerate(sources):
                 of_source = self._of_source(source, position)
                 self._take(source, of_source.change(self._adopted(source, judged)))
         elif not self._decide_portions(names[0], sources, group, parts):
-            staged = stage(self._spark, self._staging / names[0], group, parts)
+            staged = stage(self.spark, self._staging / names[0], group, parts)
             for position, source in enumerate(sources):
                 self._take(source, self._bulk_change(source, staged, position))
 
@@ -238,10 +231,10 @@ class MicroBatch:
         return True
 
     def _has_few_cores(self) -> bool:
-        most = self._limit.most_cores
+        most = self.limit.most_cores
         # Without a limit, or below any, Spark need not be asked.
         return most > 0 and (
-            most == _ANY_CORES or self._spark.sparkContext.defaultParallelism <= most
+            most == _ANY_CORES or self.spark.sparkContext.defaultParallelism <= most
         )
 
     def _read(self, parts: Sequence[Part], group: Group) -> pa.Table | None:
@@ -253,12 +246,12 @@ class MicroBatch:
         for table in chain.from_iterable(part.read(group) for part in parts):
             tables.append(table)
             size += table.nbytes
-            if size > _JUDGED * self._limit.max_bytes:
+            if size > _JUDGED * self.limit.max_bytes:
                 return None
         return pa.concat_tables(tables).combine_chunks()
 
     def _of_source(self, source: SourceTable, position: int) -> BatchSource:
-        before = TablesBefore(self._spark, self._warehouse, self._manifest.versions)
+        before = TablesBefore(self.spark, self.warehouse, self.manifest.versions)
         return BatchSource(source, position, self._stamp, before)
 
     def _adopted(self, source: SourceTable, judged: pa.Table) -> pa.Table:
@@ -266,14 +259,14 @@ class MicroBatch:
         if source.row_rules.schema_drift != "evolve":
             return judged
         self._evolve(source, rescued_fields(judged))
-        stored = self._warehouse.arrow_schema(source.relation).names
+        stored = self.warehouse.arrow_schema(source.relation).names
         others = {*judged.column_names, *LANDING_NAMES}
         return adopt(judged, [name for name in stored if name not in others])
 
     def _bulk_change(self, source: SourceTable, staged: DataFrame, position: int) -> BulkLanding:
         if source.row_rules.schema_drift == "evolve":
             fields = f"select distinct explode(map_keys({RESCUED})) as field from {{staged}}"
-            rows = self._spark.sql(fields, staged=staged).collect()
+            rows = self.spark.sql(fields, staged=staged).collect()
             self._evolve(source, [row.field for row in rows])
         folder = self._staging / f"{source.relation}.changed"
         return BulkLanding(self._of_source(source, position), staged, folder)
@@ -289,19 +282,19 @@ class MicroBatch:
 
     def _evolve(self, source: SourceTable, fields: Sequence[str]) -> None:
         relation = source.relation
-        added = new_columns(fields, self._warehouse.arrow_schema(relation).names)
+        added = new_columns(fields, self.warehouse.arrow_schema(relation).names)
         if added:
             tag = self._tags.columns(relation)
             columns = [pa.field(name, pa.string()) for name in added]
-            self._warehouse.add_columns(relation, columns, tag)
+            self.warehouse.add_columns(relation, columns, tag)
 
     def _commit_deletes(self) -> None:
         for name, change in sorted(self._changes.items()):
             if change.deletes is not None and change.deletes.num_rows:
-                source = self._sources[name]
+                source = self.sources[name]
                 relation = deletes_relation(source)
                 tag = self._tags.rows(relation)
-                self._warehouse.commit(relation, change.deletes, tag, key=source.row_rules.keys)
+                self.warehouse.commit(relation, change.deletes, tag, key=source.row_rules.keys)
 
     def _commit(self, name: str) -> Landed:
         refused, change = self._refused_deliveries[name], self._changes.get(name)
@@ -314,8 +307,8 @@ class MicroBatch:
         return landed
 
     def _finished(self, name: str) -> Landed:
-        before = self._manifest.versions.get(name, -1)
-        return read_note(self._warehouse, name, self._stamp.batch_id, before)
+        before = self.manifest.versions.get(name, -1)
+        return read_note(self.warehouse, name, self._stamp.batch_id, before)
 
 
 def _in_portions(group: Group, parts: Sequence[Part]) -> Iterator[pa.Table]:

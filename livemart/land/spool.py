@@ -11,7 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class SpoolCounts:
     refused: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(eq=False)
 class Spool:
     """Collects bytes, and hands whole records over as files.
 
@@ -56,27 +57,18 @@ class Spool:
         clock: seconds that only rise.
     """
 
-    def __init__(
-        self,
-        landing: Path,
-        source: SourceTable,
-        counts: SpoolCounts,
-        *,
-        max_bytes: int = MAX_SPOOL_BYTES,
-        judges: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._landing = landing
-        self._source = source
-        self._counts = counts
-        self._max_bytes = max_bytes
-        self._judges = judges
-        self._clock = clock
-        self._waiting = bytearray()
-        self._elements: Elements | None = None
-        self._is_begun = False
-        self._header = b""
-        self.waiting_since: float | None = None
+    landing: Path
+    source: SourceTable
+    counts: SpoolCounts
+    _: KW_ONLY
+    max_bytes: int = MAX_SPOOL_BYTES
+    judges: bool = False
+    clock: Callable[[], float] = time.monotonic
+    waiting_since: float | None = field(default=None, init=False)
+    _waiting: bytearray = field(default_factory=bytearray, init=False)
+    _elements: Elements | None = field(default=None, init=False)
+    _is_begun: bool = field(default=False, init=False)
+    _header: bytes = field(default=b"", init=False)
 
     def write(self, data: bytes) -> None:
         """Take bytes as they come; returns when there is room for more."""
@@ -85,15 +77,15 @@ class Spool:
         if self._elements is not None:
             data = as_lines(self._elements.read(data))
         if data and self.waiting_since is None:
-            self.waiting_since = self._clock()
+            self.waiting_since = self.clock()
         self._waiting += data
-        if len(self._waiting) >= self._max_bytes:
+        if len(self._waiting) >= self.max_bytes:
             self.flush()
 
     def flush(self) -> None:
         """Hand over the records that are whole; they are durable when this returns."""
         end = self._whole()
-        if not end and len(self._waiting) >= self._max_bytes:
+        if not end and len(self._waiting) >= self.max_bytes:
             # A quote that is never closed, or no line end: it is refused when it lands.
             end = self._waiting.rfind(b"\n") + 1 or len(self._waiting)
         self._hand_over(end)
@@ -115,13 +107,13 @@ class Spool:
             return b""
         self._is_begun = True
         self._waiting.clear()
-        if self._source.record_rules.format == "json" and head.lstrip()[:1] == b"[":
+        if self.source.record_rules.format == "json" and head.lstrip()[:1] == b"[":
             self._elements = Elements()
         return head
 
     def _whole(self) -> int:
         """Return where the last whole record ends."""
-        if self._source.record_rules.format != "csv":
+        if self.source.record_rules.format != "csv":
             return self._waiting.rfind(b"\n") + 1
         if not self._header:
             end = _end_of_first(self._waiting)
@@ -132,22 +124,22 @@ class Spool:
     def _hand_over(self, end: int) -> None:
         data = bytes(self._waiting[:end])
         del self._waiting[:end]
-        self.waiting_since = self._clock() if self._waiting else None
+        self.waiting_since = self.clock() if self._waiting else None
         if not data.strip():
             return
-        path = Path(name_for(self._source.arrival.path, new_stem()))
-        hand_over(self._landing / path.parent, path.name, self._header + data)
-        self._counts.files += 1
-        self._counts.size += len(data)
+        path = Path(name_for(self.source.arrival.path, new_stem()))
+        hand_over(self.landing / path.parent, path.name, self._header + data)
+        self.counts.files += 1
+        self.counts.size += len(data)
         lines = list(enumerate((self._header + data).split(b"\n"), 1))
-        if self._judges:
-            group, place = group_of(self._source), Place(path.as_posix())
+        if self.judges:
+            group, place = group_of(self.source), Place(path.as_posix())
             for table in parse_runs(group, place, [Lines(lines)]):
-                count_judged(table, self._counts)
-        elif self._source.record_rules.format == "csv":
-            self._counts.records += sum(1 for _ in split_records(lines)) - 1
+                count_judged(table, self.counts)
+        elif self.source.record_rules.format == "csv":
+            self.counts.records += sum(1 for _ in split_records(lines)) - 1
         else:
-            self._counts.records += sum(1 for _, line in lines if line.strip())
+            self.counts.records += sum(1 for _, line in lines if line.strip())
 
 
 def group_of(source: SourceTable) -> Group:

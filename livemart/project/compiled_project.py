@@ -6,7 +6,7 @@ Used by `Dbt` alone, which compiles some nodes again, or builds them, as time go
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from livemart.errors import ConfigError
@@ -20,6 +20,7 @@ from livemart.project.run_values import mentions_run
 _OF_THE_GRAPH = ("model.", "snapshot.", "test.")
 
 
+@dataclass(eq=False)
 class CompiledProject:
     """A project as it was read: dbt's data on each node, and the graph that is computed from them.
 
@@ -27,24 +28,17 @@ class CompiledProject:
     two fixed runs, empty where dbt refuses it.
     """
 
-    project: Project
+    directory: str
+    manifest: Any
+    _: KW_ONLY
+    schema: str
+    parameters: Mapping[str, str]
+    hooks: Hooks
+    project: Project = field(init=False)
+    refused: dict[str, str] = field(default_factory=dict, init=False)
+    samples: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)
 
-    def __init__(
-        self,
-        directory: str,
-        manifest: Any,
-        *,
-        schema: str,
-        parameters: Mapping[str, str],
-        hooks: Hooks,
-    ) -> None:
-        self.manifest = manifest
-        self.refused: dict[str, str] = {}
-        self.samples: dict[str, tuple[str, ...]] = {}
-        self._directory = directory
-        self._schema = schema
-        self._parameters = parameters
-        self._hooks = hooks
+    def __post_init__(self) -> None:
         self._compiled: dict[str, str] = {}
         self._asked: dict[str, tuple[Question, ...]] = {}
         self._mentioning: dict[str, bool] = {}
@@ -167,10 +161,10 @@ class CompiledProject:
         self.project, mistakes = read_manifest(
             self.manifest,
             self._compiled,
-            directory=self._directory,
-            target_schema=self._schema,
-            parameters=self._parameters,
-            hooks=self._hooks,
+            directory=self.directory,
+            target_schema=self.schema,
+            parameters=self.parameters,
+            hooks=self.hooks,
             questions=questions,
             refused=self.refused,
             samples=self.samples,

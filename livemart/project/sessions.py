@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -93,6 +94,7 @@ def is_utc(session: SparkSession) -> bool:
     return session.conf.get(_ZONE, None) in ("UTC", "Etc/UTC", "Z", "GMT")
 
 
+@dataclass(eq=False)
 class NodeSessions:
     """The sessions of one dbt invocation, each made at the first statement of a node that needs it.
 
@@ -104,33 +106,27 @@ class NodeSessions:
         begun: what has already been run in the session of all other nodes by dbt itself.
     """
 
-    def __init__(
-        self,
-        session: Callable[[], SparkSession],
-        node: Callable[[], str | None] = lambda: None,
-        specs: Mapping[str, SessionSpec] | None = None,
-        alone: frozenset[str] = frozenset(),
-        begun: SessionSpec = PLAIN,
-    ) -> None:
-        self._session = session
-        self._node = node
-        self._specs = specs or {}
-        self._alone = alone
-        self._begun = begun
+    session: Callable[[], SparkSession]
+    node: Callable[[], str | None] = lambda: None
+    specs: Mapping[str, SessionSpec] = field(default_factory=dict)
+    alone: frozenset[str] = frozenset()
+    begun: SessionSpec = PLAIN
+
+    def __post_init__(self) -> None:
         self._made: dict[object, SparkSession] = {}
         self._lock = threading.Lock()
 
     def __call__(self) -> SparkSession:
         """Return the session of the node that runs in this thread."""
-        node = self._node()
-        spec = self._specs.get(node or "", self._begun)
-        key: object = node if node in self._alone else spec
+        node = self.node()
+        spec = self.specs.get(node or "", self.begun)
+        key: object = node if node in self.alone else spec
         with self._lock:
             if key not in self._made:
                 # Not the engine's own session: dbt-spark leaves settings behind
                 # (`partitionOverwriteMode`), and a transaction id must not reach dbt.
-                is_begun = key == self._begun
+                is_begun = key == self.begun
                 self._made[key] = new_session(
-                    self._session(), SessionSpec(spec.settings) if is_begun else spec
+                    self.session(), SessionSpec(spec.settings) if is_begun else spec
                 )
             return self._made[key]

@@ -7,7 +7,7 @@ nearest valid word.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import entry_points
@@ -265,7 +265,7 @@ class _Reader:
             return EnvelopeOptions()
         # A record of Avro is never without its schema.
         is_typed = record_format == "avro"
-        return _EnvelopeReader(value, self._columns, self._refuse, is_typed=is_typed).read()
+        return _EnvelopeReader(value, self._columns, self._refuse, is_typed).read()
 
     def _condition(self) -> str | None:
         value = self._meta.get("apply_as_deletes")
@@ -417,24 +417,17 @@ class _Reader:
             )
 
 
+@dataclass(eq=False)
 class _EnvelopeReader:
     """Reads `envelope_options`, and finds columns that nothing tells how to read."""
 
-    def __init__(
-        self,
-        options: Mapping[Any, Any],
-        columns: DeclaredColumns,
-        refuse: Callable[..., None],
-        *,
-        is_typed: bool,
-    ) -> None:
-        self._options = options
-        self._is_typed = is_typed
-        self._columns = columns
-        self._refuse_at = refuse
+    options: Mapping[Any, Any]
+    columns: DeclaredColumns
+    refuse_at: Callable[..., None]
+    is_typed: bool
 
     def read(self) -> EnvelopeOptions:
-        for key in self._options:
+        for key in self.options:
             if key not in _OPTIONS:
                 self._refuse(
                     f"found {key}{nearest(str(key), _OPTIONS)}",
@@ -452,24 +445,24 @@ class _EnvelopeReader:
         return options
 
     def _refuse(self, finding: str, hint: str) -> None:
-        self._refuse_at("SOURCE_VALUE_INVALID", ("meta", "envelope_options"), finding, hint)
+        self.refuse_at("SOURCE_VALUE_INVALID", ("meta", "envelope_options"), finding, hint)
 
     def _table(self) -> str | None:
-        value = self._options.get("table")
+        value = self.options.get("table")
         if value is None or (isinstance(value, str) and value):
             return value
         self._refuse(f"found table {value!r}", "write its name, as public.orders")
         return None
 
     def _schemas(self) -> bool:
-        value = self._options.get("schemas", False)
+        value = self.options.get("schemas", False)
         if not isinstance(value, bool):
             self._refuse(f"found schemas {value!r}", "write true or false")
         return value is True
 
     def _word(self, key: str, choices: Sequence[str], default: str | None) -> Any:
-        value = self._options.get(key, default)
-        if value in choices or key not in self._options:
+        value = self.options.get(key, default)
+        if value in choices or key not in self.options:
             return value
         self._refuse(
             f"found {key} {value!r}{nearest(str(value), choices)}",
@@ -478,7 +471,7 @@ class _EnvelopeReader:
         return default
 
     def _digits(self) -> tuple[tuple[str, int], ...]:
-        value = self._options.get("timestamp_digits", {})
+        value = self.options.get("timestamp_digits", {})
         digits_by_column = value if isinstance(value, Mapping) else {"*": value}
         for column, digits in digits_by_column.items():
             if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= 9:
@@ -487,26 +480,26 @@ class _EnvelopeReader:
                     "write a number from 0 to 9, or one for each column",
                 )
                 return ()
-            if column != "*" and column not in self._columns.by_name:
+            if column != "*" and column not in self.columns.by_name:
                 self._refuse(
-                    f"found column {column}{nearest(str(column), self._columns.by_name)}",
+                    f"found column {column}{nearest(str(column), self.columns.by_name)}",
                     "name declared columns under timestamp_digits",
                 )
         return tuple(sorted((str(column), digits) for column, digits in digits_by_column.items()))
 
     def _check_columns(self, options: EnvelopeOptions) -> None:
         reserved = {name.lower() for name in ENVELOPE_COLUMNS}
-        for name in self._columns.by_name:
+        for name in self.columns.by_name:
             if name.lower() in reserved:
-                self._refuse_at(
+                self.refuse_at(
                     "SOURCE_COLUMN_RESERVED",
                     ("columns", name),
                     f"found column {name}",
                     f"landing adds {', '.join(ENVELOPE_COLUMNS)} itself: do not declare them",
                 )
-        if options.schemas or self._is_typed:
+        if options.schemas or self.is_typed:
             return
-        for name, kind in self._columns.types().items():
+        for name, kind in self.columns.types().items():
             words = {part.name for part in kind.walk()}
             if "decimal" in words and options.decimal_handling is None:
                 self._untold(name, kind, "decimal_handling", "as the connector's own setting")

@@ -7,6 +7,7 @@ opens nothing if there is no model to serve.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from threading import Event
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from livemart.store.store import Store
 
 
+@dataclass(eq=False)
 class Publications:
     """Copies served models into the serving store while this context is open.
 
@@ -44,25 +46,16 @@ class Publications:
         report: is given the snapshot that is copied, and None when that has ended, from any thread.
     """
 
-    def __init__(
-        self,
-        project: Project,
-        warehouse: Warehouse,
-        log: SnapshotLog,
-        settings: Settings,
-        abandon: Event,
-        report: Callable[[int | None], None] = lambda snapshot_id: None,
-    ) -> None:
-        self._project = project
-        self._warehouse = warehouse
-        self._log = log
-        self._settings = settings
-        self._abandon = abandon
-        self._report = report
-        # Once it is closed: whether the store has taken all that it is to hold.
-        self.is_complete = True
-        self._store: Store | None = None
-        self._thread: PublisherThread | None = None
+    project: Project
+    warehouse: Warehouse
+    log: SnapshotLog
+    settings: Settings
+    abandon: Event
+    report: Callable[[int | None], None] = lambda snapshot_id: None
+    is_complete: bool = field(default=True, init=False)
+    """Once it is closed: whether the store has taken all that it is to hold."""
+    _store: Store | None = field(default=None, init=False)
+    _thread: PublisherThread | None = field(default=None, init=False)
 
     def __enter__(self) -> Publications:
         self._open()
@@ -71,7 +64,7 @@ class Publications:
     def __exit__(self, *_: object) -> None:
         if self._thread is None or self._store is None:
             return
-        is_done = self._thread.close(self._settings.stop_timeout, self._abandon)
+        is_done = self._thread.close(self.settings.stop_timeout, self.abandon)
         self.is_complete = is_done and not self._thread.refused
         self._thread = None
         self._store.close()
@@ -85,15 +78,15 @@ class Publications:
         if self._thread is None:
             return
         if snapshot is None:
-            newest = self._log.newest()
+            newest = self.log.newest()
             if newest is not None and newest.status == "published":
                 self._thread.confirm(newest, datetime.now(UTC))
         elif snapshot.status == "published":
             self._thread.offer(snapshot)
 
     def _open(self) -> None:
-        settings, url = self._settings, self._settings.store_url
-        served, unstored = served_models(self._project)
+        settings, url = self.settings, self.settings.store_url
+        served, unstored = served_models(self.project)
         if url is None or not served:
             if served and settings.store is None:
                 structlog.get_logger().warning(
@@ -116,14 +109,14 @@ class Publications:
             failpoint(name)
 
         def read_change(relation: str, from_version: int | None, to_version: int) -> pa.Table:
-            return read_net_change(self._warehouse, relation, from_version, to_version)
+            return read_net_change(self.warehouse, relation, from_version, to_version)
 
         def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
-            self._report(snapshot.snapshot_id)
+            self.report(snapshot.snapshot_id)
             try:
                 return publish(store, snapshot, served, read_change, how, is_start=is_start)
             finally:
-                self._report(None)
+                self.report(None)
 
         how = Publishing(
             tenant_column=settings.tenant_column,
@@ -131,7 +124,7 @@ class Publications:
             step=step,
         )
         thread = self._thread = PublisherThread(bring, partial(confirm, store))
-        thread.start(self._log.newest_published())
+        thread.start(self.log.newest_published())
 
 
 def read_net_change(

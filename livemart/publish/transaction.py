@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -50,36 +50,29 @@ class Publishing:
     step: Callable[[str], None] = lambda _: None
 
 
+@dataclass(eq=False)
 class Transaction:
     """The writes of one publication."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        state: StoreState,
-        snapshot: Snapshot,
-        read_change: ReadChange,
-        how: Publishing,
-    ) -> None:
-        self._connection = connection
-        self._state = state
-        self._snapshot = snapshot
-        self._read_change = read_change
-        self._how = how
-        self.rebuilt: list[str] = []
-        # By model, why the database does not take it.
-        self.refused: dict[str, str] = {}
+    connection: Connection
+    state: StoreState
+    snapshot: Snapshot
+    read_change: ReadChange
+    how: Publishing
+    rebuilt: list[str] = field(default_factory=list, init=False)
+    refused: dict[str, str] = field(default_factory=dict, init=False)
+    """By model, why the database does not take it."""
 
     def begin(self, *, is_wiped: bool) -> None:
         """Make the tables ready; drop what the publication before this one retired."""
-        if self._state.store_id is None:
-            make_tables(self._connection)
+        if self.state.store_id is None:
+            make_tables(self.connection)
             return
-        _drop_retired(self._connection)
+        _drop_retired(self.connection)
         if is_wiped:
-            self.drop(self._state.models)
+            self.drop(self.state.models)
             for table in (PUBLISHED, CHANGES, MODELS):
-                self._connection.execute(sa.delete(table))
+                self.connection.execute(sa.delete(table))
 
     def write(self, write: ModelWrite) -> int:
         """Write a model's rows and changes; return how many rows changed.
@@ -88,34 +81,34 @@ class Transaction:
         snapshot; the others go on.
         """
         try:
-            with self._connection.begin_nested():
+            with self.connection.begin_nested():
                 return self._write(write)
         except Exception as error:
             if not is_of_the_statement(error):
                 raise
-            if self._connection.dialect.name == "sqlite" and not self._driver_is_inside():
+            if self.connection.dialect.name == "sqlite" and not self._driver_is_inside():
                 # A full disk, for one, ends the whole transaction, and the savepoint with it.
                 raise
             self.refused[write.spec.name] = first_lines(getattr(error, "orig", None) or error)
             return 0
 
     def _driver_is_inside(self) -> bool:
-        driver: Any = self._connection.connection.driver_connection
+        driver: Any = self.connection.connection.driver_connection
         return bool(driver.in_transaction)
 
     def _write(self, write: ModelWrite) -> int:
         if write.change is not None and write.stored is not None:
             refuse_unheld(write.stored.layout.model, write.change)
             try:
-                with self._connection.begin_nested():
-                    changes = apply_change(self._connection, write.stored.layout, write.change)
+                with self.connection.begin_nested():
+                    changes = apply_change(self.connection, write.stored.layout, write.change)
             except (RowsDifferError, KeyNotUniqueError):
                 pass
             else:
                 weights = pc.sum(write.change.column(WEIGHT)).as_py() or 0
                 row_count = write.stored.row_count + weights
                 is_logged = self._log(write.spec.name, changes)
-                copied_at = write.stored.copied_at if is_logged else self._snapshot.snapshot_id
+                copied_at = write.stored.copied_at if is_logged else self.snapshot.snapshot_id
                 self._keep(write, write.stored.layout, row_count, copied_at)
                 return len(changes)
         return self._rebuild(write)
@@ -124,15 +117,15 @@ class Transaction:
         """Stop serving models."""
         for name in names:
             self._retire(name)
-            self._connection.execute(sa.delete(MODELS).where(MODELS.c.model == name))
+            self.connection.execute(sa.delete(MODELS).where(MODELS.c.model == name))
             self._forget_changes(name)
 
     def finish(self, names: Mapping[str, str]) -> None:
         """Point readers to the snapshot, and forget what is too old; `names`: by unique id."""
-        snapshot, now = self._snapshot, self._how.now()
+        snapshot, now = self.snapshot, self.how.now()
         same = PUBLISHED.c.snapshot_id == snapshot.snapshot_id
-        self._connection.execute(sa.delete(PUBLISHED).where(same))
-        self._connection.execute(
+        self.connection.execute(sa.delete(PUBLISHED).where(same))
+        self.connection.execute(
             sa.insert(PUBLISHED).values(
                 snapshot_id=snapshot.snapshot_id,
                 as_of=snapshot.as_of,
@@ -150,24 +143,24 @@ class Transaction:
                 strategy_failures=self._strategy_failures(names),
             )
         )
-        prune(self._connection, now, self._how.change_retention)
+        prune(self.connection, now, self.how.change_retention)
 
     def _since(self, name: str) -> tuple[int, str | None]:
         """Return since which snapshot a refused model is not that of the others, and its age."""
-        before = self._state.published
+        before = self.state.published
         aside = (before.set_aside or {}).get(name) if before else None
         if aside is not None:
             return aside[0], aside[1]
-        is_stored = before is not None and name in self._state.models
+        is_stored = before is not None and name in self.state.models
         refreshed_at = before.published_at.isoformat() if before and is_stored else None
-        return self._snapshot.snapshot_id, refreshed_at
+        return self.snapshot.snapshot_id, refreshed_at
 
     def _strategy_failures(self, names: Mapping[str, str]) -> dict[str, int]:
         """Return how often each model's strategy failed, this snapshot included, once."""
-        before = self._state.published
+        before = self.state.published
         counts = Counter(before.strategy_failures or {}) if before else Counter[str]()
-        is_counted = before is not None and before.snapshot_id == self._snapshot.snapshot_id
-        for unique_id, state in self._snapshot.models.items():
+        is_counted = before is not None and before.snapshot_id == self.snapshot.snapshot_id
+        for unique_id, state in self.snapshot.models.items():
             if state.reason == "STRATEGY_FAILED" and not is_counted:
                 counts[names.get(unique_id, unique_id)] += 1
         return dict(counts)
@@ -177,41 +170,41 @@ class Transaction:
         name = write.spec.name
         rows = write.rows
         if rows is None:
-            rows = self._read_change(write.spec.relation, None, write.state.version)
-        model = form_of(write.spec, rows, self._how.tenant_column)
+            rows = self.read_change(write.spec.relation, None, write.state.version)
+        model = form_of(write.spec, rows, self.how.tenant_column)
         refuse_unheld(model, rows)
         # Before a name is chosen: the old one may be free because the table was dropped.
         self._retire(name)
         layout = Layout(self._new_table_name(name), model)
         try:
-            with self._connection.begin_nested():
+            with self.connection.begin_nested():
                 count = self._fill(layout, rows)
         except KeyNotUniqueError:
             layout = Layout(layout.table_name, replace(model, row_key=()))
             count = self._fill(layout, rows)
-        self._keep(write, layout, count, self._snapshot.snapshot_id)
+        self._keep(write, layout, count, self.snapshot.snapshot_id)
         self._forget_changes(name)
         self.rebuilt.append(name)
         return count
 
     def _fill(self, layout: Layout, rows: pa.Table) -> int:
-        return fill(self._connection, layout, rows, lambda: self._how.step("publish.progress"))
+        return fill(self.connection, layout, rows, lambda: self.how.step("publish.progress"))
 
     def _new_table_name(self, model: str) -> str:
-        table_names = set(sa.inspect(self._connection).get_table_names())
+        table_names = set(sa.inspect(self.connection).get_table_names())
         query = sa.select(RETIRED.c.table_name)
-        retired: Sequence[str] = self._connection.execute(query).scalars().all()
+        retired: Sequence[str] = self.connection.execute(query).scalars().all()
         return table_name(model, table_names.union(retired))
 
     def _retire(self, model: str) -> None:
         """Leave a model's table to readers of the snapshot before, until the next publication."""
-        stored = self._state.models.get(model)
+        stored = self.state.models.get(model)
         if stored is None:
             return
         name = stored.layout.table_name
         retired = sa.select(RETIRED).where(RETIRED.c.table_name == name)
-        if self._connection.execute(retired).first() is None:
-            self._connection.execute(sa.insert(RETIRED).values(table_name=name))
+        if self.connection.execute(retired).first() is None:
+            self.connection.execute(sa.insert(RETIRED).values(table_name=name))
 
     def _keep(self, write: ModelWrite, layout: Layout, row_count: int, copied_at: int) -> None:
         model: ServedModel = layout.model
@@ -226,26 +219,26 @@ class Transaction:
             row_count=row_count,
             copied_at=copied_at,
         )
-        self._connection.execute(sa.delete(MODELS).where(MODELS.c.model == model.name))
-        self._connection.execute(sa.insert(MODELS).values(row.to_row()))
+        self.connection.execute(sa.delete(MODELS).where(MODELS.c.model == model.name))
+        self.connection.execute(sa.insert(MODELS).values(row.to_row()))
 
     def _log(self, model: str, changes: Sequence[RowChange]) -> bool:
         """Keep changes for those who follow the model; return False if they are too many."""
         if len(changes) > _LOGGED_ROWS:
             self._forget_changes(model)
             return False
-        at = {"model": model, "snapshot_id": self._snapshot.snapshot_id}
+        at = {"model": model, "snapshot_id": self.snapshot.snapshot_id}
         rows = [
             {**at, "position": index, "tenant": change.tenant, "op": change.op, "row": change.row}
             for index, change in enumerate(changes)
         ]
         for start in range(0, len(rows), _SLICE):
-            self._connection.execute(sa.insert(CHANGES), rows[start : start + _SLICE])
-            self._how.step("publish.progress")
+            self.connection.execute(sa.insert(CHANGES), rows[start : start + _SLICE])
+            self.how.step("publish.progress")
         return True
 
     def _forget_changes(self, model: str) -> None:
-        self._connection.execute(sa.delete(CHANGES).where(CHANGES.c.model == model))
+        self.connection.execute(sa.delete(CHANGES).where(CHANGES.c.model == model))
 
 
 def _drop_retired(connection: Connection) -> None:

@@ -8,6 +8,7 @@ so that processes that met the same fault do not all return at once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 from threading import Event
 
@@ -30,6 +31,7 @@ class ProjectEdited(Exception):
     """Raised inside a micro-batch that must not run on a project that is out of date."""
 
 
+@dataclass(eq=False)
 class Replays:
     """Runs a body again while its faults pass.
 
@@ -45,22 +47,14 @@ class Replays:
         chance: shortens each rest, by up to a half.
     """
 
-    def __init__(
-        self,
-        attempts: int,
-        stop: Event,
-        notify: Notify,
-        *,
-        waits_for_sources: bool = False,
-        chance: Random | None = None,
-    ) -> None:
-        self._attempts = attempts
-        self._stop = stop
-        self._notify = notify
-        self._waits_for_sources = waits_for_sources
-        self._chance = chance or Random()
-        self._failures = 0
-        self._in_a_row = 0
+    attempts: int
+    stop: Event
+    notify: Notify
+    _: KW_ONLY
+    waits_for_sources: bool = False
+    chance: Random = field(default_factory=Random)
+    _failures: int = field(default=0, init=False)
+    _in_a_row: int = field(default=0, init=False)
 
     def succeeded(self) -> None:
         """Count failures from zero again: a micro-batch has ended."""
@@ -71,9 +65,9 @@ class Replays:
         self.succeeded()
         for attempt in Retrying(
             retry=retry_if_exception(is_retriable),
-            stop=lambda _: self._failures >= self._attempts,
+            stop=lambda _: self._failures >= self.attempts,
             wait=lambda _: self._rest_s(),
-            sleep=sleep_using_event(self._stop),
+            sleep=sleep_using_event(self.stop),
             before_sleep=self._tell,
             reraise=True,
         ):
@@ -81,20 +75,20 @@ class Replays:
                 try:
                     body()
                 except Exception as error:
-                    if self._stop.is_set():
+                    if self.stop.is_set():
                         return
                     self._in_a_row += 1
-                    is_waited_for = self._waits_for_sources and _is_source_away(error)
+                    is_waited_for = self.waits_for_sources and _is_source_away(error)
                     self._failures += not (is_another_writers(error) or is_waited_for)
                     raise
 
     def _rest_s(self) -> float:
         longest: float = min(_FIRST_REST_S * 2 ** min(self._in_a_row, 10), _LONGEST_REST_S)
-        return longest * self._chance.uniform(0.5, 1)
+        return longest * self.chance.uniform(0.5, 1)
 
     def _tell(self, state: RetryCallState) -> None:
         failure = state.outcome.exception() if state.outcome else None
-        self._notify(failure or RuntimeError("unknown"), self._failures, self._attempts)
+        self.notify(failure or RuntimeError("unknown"), self._failures, self.attempts)
 
 
 def _is_source_away(error: BaseException) -> bool:

@@ -6,6 +6,7 @@ Used by scopes, for each SELECT. An item that no relation can express is refused
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -36,6 +37,7 @@ ScanOf = Callable[[str], Scan | None]
 RelationOfQuery = tuple[Relation, tuple[str, ...]]
 
 
+@dataclass(eq=False)
 class FromClause:
     """Turns FROM clauses into relations.
 
@@ -46,17 +48,10 @@ class FromClause:
         parameters: gains the clocks that are joined for their value.
     """
 
-    def __init__(
-        self,
-        scan_of: ScanOf,
-        is_clock: Callable[[str], bool],
-        query: Callable[[Expr, Environment], tuple[Relation, tuple[str, ...]]],
-        parameters: dict[int, Parameter],
-    ) -> None:
-        self._scan_of = scan_of
-        self._is_clock = is_clock
-        self._query = query
-        self._parameters = parameters
+    scan_of: ScanOf
+    is_clock: Callable[[str], bool]
+    query: Callable[[Expr, Environment], tuple[Relation, tuple[str, ...]]]
+    parameters: dict[int, Parameter]
 
     def relation(self, tree: exp.Select, environment: Environment) -> Relation:
         """Return what a SELECT reads, joined.
@@ -88,7 +83,7 @@ class FromClause:
             if not item.db and item.name in environment:
                 relation, names = environment[item.name]
             else:
-                scan = self._scan_of(item.name)
+                scan = self.scan_of(item.name)
                 if scan is None:
                     raise unsupported(f"{sql_of(item)} in FROM", item)
                 # The query names the column in lower case; the table below it may spell the name
@@ -97,7 +92,7 @@ class FromClause:
                 return Alias(scan, item.alias_or_name, scan.names, tuple(aliases))
             return Alias(relation, item.alias_or_name, names, tuple(item.alias_column_names))
         if isinstance(item, exp.Subquery):
-            relation, names = self._query(item.this, environment)
+            relation, names = self.query(item.this, environment)
             return Alias(relation, item.alias_or_name, names, tuple(item.alias_column_names))
         if isinstance(item, exp.Values):
             names = tuple(item.alias_column_names)
@@ -167,10 +162,10 @@ class FromClause:
             Inapplicable: PARSE_UNSUPPORTED.
         """
         for item in items_of_from(select):
-            scan = self._scan_of(item.name) if isinstance(item, exp.Table) else None
-            if scan is not None and self._is_clock(scan.relation):
+            scan = self.scan_of(item.name) if isinstance(item, exp.Table) else None
+            if scan is not None and self.is_clock(scan.relation):
                 raise unsupported("the clock joined in a correlated subquery", item)
-        return self._query(select, environment)
+        return self.query(select, environment)
 
     def _joined_lateral(self, left: Relation, join: exp.Join, environment: Environment) -> Relation:
         side = (join.side or "").lower()
@@ -206,9 +201,9 @@ class FromClause:
             return None
         relation = self.source(item, environment)
         scan = only_scan(relation)
-        if scan is None or not self._is_clock(scan.relation):
+        if scan is None or not self.is_clock(scan.relation):
             return None
-        self._parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
+        self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
         qualifier = item.alias_or_name
         assert isinstance(relation, Alias)
         sites = {name: relation.trace(column(name, qualifier)) for name in relation.names}
