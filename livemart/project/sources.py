@@ -7,12 +7,13 @@ nearest valid word.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from types import NoneType
+from typing import Any, Literal, get_args, get_type_hints
 
 from livemart.errors import ConfigError, first_lines, nearest
 from livemart.intervals import parse_interval
@@ -21,6 +22,7 @@ from livemart.project.graph import (
     Arrival,
     Column,
     EnvelopeOptions,
+    Format,
     RecordRules,
     RowRules,
     StreamSpec,
@@ -37,7 +39,7 @@ from livemart.project.record_logs.options import frozen_option
 from livemart.project.spark_types import SparkType
 from livemart.project.yaml_places import Mistakes, Where, place_of
 
-FORMATS = ("json", "csv", "text", "parquet", "avro")
+FORMATS: tuple[str, ...] = get_args(Format)
 # The one column of a source of lines.
 TEXT_COLUMN = "line"
 # Where records come from: the landing folder, or a record log of a kind that a package offers.
@@ -45,19 +47,13 @@ FILES_KIND = "files"
 SOURCE_KINDS_GROUP = "livemart.sources"
 _OF_FILES = ("path", "max_files_per_trigger", "max_bytes_per_trigger")
 _OF_LOGS = ("options", "message", "after_loss", *SCHEMA_KEYS, SECRETS_KEY)
-AFTER_LOSS = ("stop", "earliest", "latest")
 _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger", "max_records_per_trigger")
 # Formats in which a message can hold one whole record.
 _LOG_FORMATS = ("json", "text", "csv", "avro")
-DRIFTS = ("rescue", "evolve", "fail")
 _KEYS = tuple(it.name for part in (Arrival, RecordRules, RowRules) for it in fields(part))
-ENVELOPES = ("debezium",)
 _OPTIONS = tuple(field.name for field in fields(EnvelopeOptions))
-_DECIMAL_HANDLING = ("precise", "string", "double")
-_TIME_PRECISION = ("adaptive", "adaptive_time_microseconds", "connect", "isostring")
-_BINARY_HANDLING = ("bytes", "base64", "base64-url-safe", "hex")
 # With these a timestamp's unit depends on the digits of its column in the database.
-_ADAPTIVE = _TIME_PRECISION[:2]
+_ADAPTIVE = ("adaptive", "adaptive_time_microseconds")
 _TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
 
 
@@ -106,37 +102,30 @@ class _Reader:
         hint = f"the keys are {', '.join(_KEYS)}"
         self._mistakes.refuse_unknown("SOURCE_KEY_UNKNOWN", self._meta, _KEYS, hint)
         self._columns.check()
-        kind = self._word("kind", (FILES_KIND, *_log_kinds()), FILES_KIND)
-        formats = FORMATS if kind == FILES_KIND else _LOG_FORMATS
-        envelope = self._word("envelope", ENVELOPES, "") or None
-        message = self._message()
-        record_format = self._word("format", formats, "json")
-        avro_schema, schema_registry, registry_secrets = self._avro_schemas(kind, record_format)
-        arrival = Arrival(
-            kind=kind,
-            path=self._path() if kind == FILES_KIND else "",
-            options=self._options(),
-            max_files_per_trigger=self._count("max_files_per_trigger"),
-            max_bytes_per_trigger=self._count("max_bytes_per_trigger"),
-            max_records_per_trigger=self._count("max_records_per_trigger"),
-            after_loss=self._word("after_loss", AFTER_LOSS, "stop"),  # type: ignore[arg-type]
+        plain = partial(_plain_values, self._meta, self._refuse_value)
+        arrival = Arrival(**plain(Arrival, kind=(FILES_KIND, *_log_kinds())))
+        is_of_files = arrival.kind == FILES_KIND
+        arrival = replace(
+            arrival, path=self._path() if is_of_files else "", options=self._options()
         )
-        record_rules = RecordRules(
-            format=record_format,  # type: ignore[arg-type]
-            envelope=envelope,  # type: ignore[arg-type]
-            envelope_options=self._envelope_options(envelope, record_format),
-            empty_is_null=self._flag("empty_is_null", True),
+        rules = RecordRules(**plain(RecordRules, format=FORMATS if is_of_files else _LOG_FORMATS))
+        envelope, message = rules.envelope, self._message()
+        avro_schema, schema_registry, registry_secrets = self._avro_schemas(
+            arrival.kind, rules.format
+        )
+        record_rules = replace(
+            rules,
+            envelope_options=self._envelope_options(envelope, rules.format),
             message=message,
             avro_schema=avro_schema,
             schema_registry=schema_registry,
             registry_secrets=registry_secrets,
         )
         row_rules = RowRules(
+            **plain(RowRules),
             keys=self._column_list("keys"),
             sequence_by=self._sequence_by(envelope),
             apply_as_deletes=self._deletes(envelope, message),
-            event_time_is_fixed=self._flag("event_time_is_fixed"),
-            schema_drift=self._word("schema_drift", DRIFTS, "rescue"),  # type: ignore[arg-type]
             max_future=self._interval("max_future", timedelta(hours=1)),
             horizon=self._interval("horizon", None),
             lateness=self._lateness(),
@@ -150,17 +139,6 @@ class _Reader:
 
     def _invalid(self, key: str, hint: str) -> None:
         self._refuse_value(key, f"found {self._meta[key]!r}", hint)
-
-    def _word(self, key: str, choices: Sequence[str], default: str) -> str:
-        value = self._meta.get(key, default)
-        if value in choices or key not in self._meta:
-            return str(value)
-        self._refuse_value(
-            key,
-            f"found {value!r}{nearest(str(value), choices)}",
-            f"write one of {', '.join(choices)}",
-        )
-        return default
 
     def _path(self) -> str:
         if "path" not in self._meta:
@@ -299,13 +277,6 @@ class _Reader:
                 )
         return value
 
-    def _flag(self, key: str, default: bool = False) -> bool:
-        value = self._meta.get(key, default)
-        if not isinstance(value, bool):
-            self._invalid(key, "write true or false")
-            return default
-        return value
-
     def _interval(self, key: str, default: timedelta | None) -> timedelta | None:
         if key not in self._meta:
             return default
@@ -326,15 +297,6 @@ class _Reader:
         if self._meta.get("lateness") == "measured":
             return "measured"
         return self._interval("lateness", None)
-
-    def _count(self, key: str) -> int | None:
-        value = self._meta.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self._invalid(key, "write a whole number above zero")
-            return None
-        return int(value)
 
     def _check_together(self, spec: StreamSpec, event_time: str | None) -> None:
         self._check_keys(spec.row_rules)
@@ -434,12 +396,9 @@ class _EnvelopeReader:
                     f"the options are {', '.join(_OPTIONS)}",
                 )
         options = EnvelopeOptions(
+            **_plain_values(self.options, self._refuse_value, EnvelopeOptions),
             table=self._table(),
-            schemas=self._schemas(),
-            decimal_handling=self._word("decimal_handling", _DECIMAL_HANDLING, None),
-            time_precision=self._word("time_precision", _TIME_PRECISION, None),
             timestamp_digits=self._digits(),
-            binary_handling=self._word("binary_handling", _BINARY_HANDLING, "bytes"),
         )
         self._check_columns(options)
         return options
@@ -447,28 +406,16 @@ class _EnvelopeReader:
     def _refuse(self, finding: str, hint: str) -> None:
         self.refuse_at("SOURCE_VALUE_INVALID", ("meta", "envelope_options"), finding, hint)
 
+    def _refuse_value(self, key: str, finding: str, hint: str) -> None:
+        of_connector = "" if key == "schemas" else ", as the connector's own setting"
+        self._refuse(finding.replace("found", f"found {key}", 1), hint + of_connector)
+
     def _table(self) -> str | None:
         value = self.options.get("table")
         if value is None or (isinstance(value, str) and value):
             return value
         self._refuse(f"found table {value!r}", "write its name, as public.orders")
         return None
-
-    def _schemas(self) -> bool:
-        value = self.options.get("schemas", False)
-        if not isinstance(value, bool):
-            self._refuse(f"found schemas {value!r}", "write true or false")
-        return value is True
-
-    def _word(self, key: str, choices: Sequence[str], default: str | None) -> Any:
-        value = self.options.get(key, default)
-        if value in choices or key not in self.options:
-            return value
-        self._refuse(
-            f"found {key} {value!r}{nearest(str(value), choices)}",
-            f"write one of {', '.join(choices)}, as the connector's own setting",
-        )
-        return default
 
     def _digits(self) -> tuple[tuple[str, int], ...]:
         value = self.options.get("timestamp_digits", {})
@@ -515,6 +462,49 @@ class _EnvelopeReader:
             f"no {option}, and column {name} is of type {kind}",
             f"add {option} ({hint}), or `schemas: true` if each record holds its schema",
         )
+
+
+def _plain_values(
+    given: Mapping[Any, Any],
+    refuse: Callable[[str, str, str], None],
+    part: type,
+    **words_of: Sequence[str],
+) -> dict[str, Any]:
+    """Return the given values of those fields of a dataclass that hold a word, a flag or a count.
+
+    Args:
+        given: values by name.
+        refuse: is called with each mistake: the name, the value, what should be there.
+        part: the dataclass; what is not given, or wrong, has its default.
+        words_of: the words of a field, if its type does not list them.
+    """
+    values: dict[str, Any] = {}
+    for name, kind in get_type_hints(part).items():
+        words = words_of.get(name) or _words_in(kind)
+        if name not in given or not (words or kind in (bool, int | None)):
+            continue
+        value = given[name]
+        if words:
+            is_right, hint = value in words, f"write one of {', '.join(words)}"
+        elif kind is bool:
+            is_right, hint = isinstance(value, bool), "write true or false"
+        else:
+            is_right = value is None or (type(value) is int and value > 0)
+            hint = "write a whole number above zero"
+        if is_right:
+            values[name] = value
+        else:
+            refuse(name, f"found {value!r}{nearest(str(value), words)}", hint)
+    return values
+
+
+def _words_in(kind: Any) -> tuple[str, ...]:
+    """Return the words that are all that a type allows, besides None."""
+    parts = get_args(kind)
+    if parts and all(isinstance(part, str) for part in parts):
+        return parts
+    of_parts = [_words_in(part) for part in parts if part is not NoneType]
+    return of_parts[0] if len(of_parts) == 1 else ()
 
 
 def _log_kinds() -> tuple[str, ...]:
