@@ -5,8 +5,7 @@ new rows alone decide a test of single rows, and a look-up of their keys one of 
 whose SQL is linear is run over the new rows instead of all.
 
 If some rows failed such a test before, it is run over the gone rows, too, and the difference is how
-many fail now. In `make bench-refresh` at 2 M orders the tests of a batch take 0.7 s; without that
-4.3 s, on a busier machine. All else is run in full.
+many fail now (ADR-0017). All else is run in full.
 """
 
 from __future__ import annotations
