@@ -11,7 +11,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any, Literal
@@ -32,7 +32,6 @@ from livemart.store.connections import (
 )
 
 Scope = Literal["admin", "tenants", "ingest"]
-_SESSION_KEY = "session_key"
 _VERSION = "tokens_version"
 # The lock is tried for so long before the user learns that it has to be waited for.
 _TRY_FOR = timedelta(seconds=2)
@@ -87,6 +86,7 @@ class Token:
         return "valid" if self.is_valid(now) else "expired"
 
 
+@dataclass(eq=False)
 class TokenStore:
     """The tables of tokens, in the store at `url`.
 
@@ -101,19 +101,14 @@ class TokenStore:
         waits: is called once, when it turns out that writing has to wait.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        patience: timedelta = timedelta(minutes=30),
-        waits: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._url = url
-        self._now = now
-        self._patience = patience
-        self._waits = waits
-        self._reading = open_engine(url)
+    url: str = field(repr=False)
+    _: KW_ONLY
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    patience: timedelta = timedelta(minutes=30)
+    waits: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self._reading = open_engine(self.url)
 
     def close(self) -> None:
         """Close all connections; one that is being read, at the end of its reading."""
@@ -141,7 +136,7 @@ class TokenStore:
             PublishError: STORE_BUSY, STORE_UNREACHABLE.
         """
         token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-        now = self._now().replace(microsecond=0)
+        now = self.now().replace(microsecond=0)
         token = Token(
             token_id=token_id,
             token_hash=hash_secret(secret),
@@ -176,7 +171,7 @@ class TokenStore:
                 )
             token = _from_row(row)
             if token.revoked_at is None:
-                token = replace(token, revoked_at=self._now().replace(microsecond=0))
+                token = replace(token, revoked_at=self.now().replace(microsecond=0))
                 connection.execute(
                     sa.update(_TOKENS)
                     .where(_TOKENS.c.token_id == token_id)
@@ -214,15 +209,13 @@ class TokenStore:
     @contextmanager
     def _write(self) -> Iterator[sa.Connection]:
         """Open a transaction in which the tables exist, and raise the version at its end."""
-        writing = open_engine(self._url, writes=True, busy_seconds=_TRY_FOR.total_seconds())
+        writing = open_engine(self.url, writes=True, busy_seconds=_TRY_FOR.total_seconds())
         try:
             with reached(writing), ExitStack() as stack:
                 connection = self._begin(writing, stack)
                 _METADATA.create_all(connection)
                 # By chance: a store that takes the place of another has no number of that one.
                 _insert_once(connection, _VERSION, str(secrets.randbits(48)))
-                # An earlier version kept the key of sessions here, for all who read the store.
-                connection.execute(sa.delete(_SECRETS).where(_SECRETS.c.name == _SESSION_KEY))
                 # Held until the end: two writers at once cannot get the same number.
                 connection.execute(
                     sa.update(_SECRETS).where(_SECRETS.c.name == _VERSION).values(value=_RAISED)
@@ -232,7 +225,7 @@ class TokenStore:
             writing.dispose()
 
     def _begin(self, writing: sa.Engine, stack: ExitStack) -> sa.Connection:
-        gives_up_at = monotonic() + self._patience.total_seconds()
+        gives_up_at = monotonic() + self.patience.total_seconds()
         has_told = False
         while True:
             try:
@@ -244,12 +237,12 @@ class TokenStore:
                     raise PublishError(
                         "STORE_BUSY",
                         f"{shown_url(writing)}: another process has been writing for "
-                        f"{format_interval(self._patience)}",
+                        f"{format_interval(self.patience)}",
                         hint="run the command again when the copy is done (see `status`)",
                     ) from error
             if not has_told:
                 has_told = True
-                self._waits()
+                self.waits()
 
 
 _RAISED = sa.cast(sa.cast(_SECRETS.c.value, sa.BigInteger) + 1, sa.Text)

@@ -138,22 +138,6 @@ def test_every_writer_raises_the_version(store_url: str, opened: Open) -> None:
     assert (store.version() - before, len(store.tokens())) == (8, 9)
 
 
-def test_a_session_key_of_an_earlier_version_leaves_the_store(store_url: str, opened: Open) -> None:
-    store = opened(store_url)
-    store.create("first", is_admin=True)
-    engine = open_engine(store_url, writes=True)
-    secrets = sa.text("select name from livemart_secrets")
-    with engine.begin() as connection:
-        connection.exec_driver_sql("insert into livemart_secrets values ('session_key', 'known')")
-
-    store.create("second", is_admin=True)
-
-    with engine.begin() as connection:
-        names: list[str] = list(connection.execute(secrets).scalars())
-    engine.dispose()
-    assert names == ["tokens_version"]
-
-
 def test_a_lost_store_does_not_open_a_door_that_needed_a_key(tmp_path: Path, opened: Open) -> None:
     path = tmp_path / "serving.db"
     store = opened(f"sqlite:///{path}")
