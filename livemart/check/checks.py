@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from livemart.check.failing_rows import MOST_ROWS, failing_row
-from livemart.check.proofs import MovedTest, Prover, RowTest
+from livemart.check.proofs import ChangedTest, Prover
 from livemart.check.versions import CheckedVersions
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import first_lines
@@ -106,8 +106,7 @@ def run_checks(
         results[unique_id] = result
         report(unique_id, result)
 
-    over_new_rows: list[tuple[DataTest, RowTest]] = []
-    moved: list[MovedTest] = []
+    over_changes: list[ChangedTest] = []
     in_full: list[DataTest] = []
     aside = {prover.project.models[unique_id].relation for unique_id in waiting}
     for test in tests.values():
@@ -124,39 +123,28 @@ def run_checks(
         else:
             started = perf_counter()
             way = _shortest_way(test, before, prover, warehouse, versions)
-            if isinstance(way, MovedTest):
-                moved.append(way)
-            elif isinstance(way, RowTest):
-                over_new_rows.append((test, way))
+            if isinstance(way, ChangedTest):
+                over_changes.append(way)
             elif way is None:
                 in_full.append(test)
             else:
                 end(test.unique_id, replace(way, took_ms=ms_since(started)))
     with _Readers(spark, warehouse, versions.now) as readers:
         questions = [
-            (test, _statement(test, readers, rows.flat, rows.rows)) for test, rows in over_new_rows
+            (side, _statement(side, readers, rows.flat, rows.rows))
+            for change in over_changes
+            for side, rows, _ in change.sides()
         ]
-        for change in moved:
-            for side, rows, _ in change.sides():
-                questions.append((side, _statement(side, readers, rows.flat, rows.rows)))
         questions += [(test, _statement(test, readers, prover.flat(test))) for test in in_full]
         again: list[DataTest] = []
         answers: dict[str, TestResult] = {}
-        by_new_rows = {test.unique_id for test, _ in over_new_rows}
         for unique_id, answer in _ask_all(readers, questions):
             answers[unique_id] = answer
-            if unique_id not in tests:
-                # One side of a test that moved: both are needed.
-                continue
-            if unique_id not in by_new_rows:
+            # One side of a test over changes is no result yet.
+            if unique_id in tests:
                 end(unique_id, answer, readers)
-            elif answer.status == "pass":
-                end(unique_id, replace(answer, failures=0, how="changes"))
-            else:
-                # How many rows fail in all is known only in full.
-                again.append(tests[unique_id])
         counts = {name: answer.failures for name, answer in answers.items()}
-        for change in moved:
+        for change in over_changes:
             failures = change.failures(counts)
             if failures is None:
                 again.append(change.test)
@@ -180,15 +168,14 @@ def _shortest_way(
     prover: Prover,
     warehouse: Warehouse,
     versions: CheckedVersions,
-) -> MovedTest | RowTest | TestResult | None:
+) -> ChangedTest | TestResult | None:
     """Return what tells how a test ends now, or how it ends; None if it must run in full."""
     try:
         if before != "pass":
             return prover.moved_test(test, warehouse, versions)
         if prover.is_shown(test, warehouse, versions):
             return TestResult("pass", 0, "changes")
-        new = prover.test_of_new_rows(test, warehouse, versions)
-        return TestResult("pass", 0, "changes") if new and new.is_empty else new
+        return prover.test_of_new_rows(test, warehouse, versions)
     except Exception as error:
         if not is_own_fault(error):
             raise

@@ -49,31 +49,38 @@ class RowTest:
 
 
 @dataclass(frozen=True, slots=True)
-class MovedTest:
-    """A test that did not pass, of which so many rows failed before those came and these went."""
+class ChangedTest:
+    """A test over the rows that changed since it ran last.
+
+    `failed`: how many rows failed then. `removed`: None for a test that passed, as none of the rows
+    that went failed.
+    """
 
     test: DataTest
-    failed: int
     new: RowTest
-    removed: RowTest
+    failed: int = 0
+    removed: RowTest | None = None
 
     def sides(self) -> list[tuple[DataTest, RowTest, int]]:
         """Return the tests to run, each under a separate name, and the sign of each answer."""
         return [
             (replace(self.test, unique_id=f"{self.test.unique_id} {name}"), rows, sign)
             for name, rows, sign in (("new", self.new, 1), ("gone", self.removed, -1))
-            if not rows.is_empty
+            if rows is not None and not rows.is_empty
         ]
 
     def failures(self, answers: Mapping[str, int | None]) -> int | None:
-        """Return how many rows fail now, None if an answer is lacking or contradicts it."""
+        """Return how many rows fail now, None if an answer is lacking or contradicts it.
+
+        Of a test that passed, the new rows may be looked at without the groups that it counts.
+        """
         moved = self.failed
         for side, _, sign in self.sides():
             count = answers.get(side.unique_id)
             if count is None:
                 return None
             moved += sign * count
-        return moved if moved >= 0 else None
+        return None if moved < 0 or (moved and not self.failed) else moved
 
 
 class Prover:
@@ -157,16 +164,17 @@ class Prover:
 
     def test_of_new_rows(
         self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions
-    ) -> RowTest | None:
+    ) -> ChangedTest | None:
         """Return the test over the rows that came, which are enough for a test that passed.
 
         None: the test must see all rows.
         """
-        return self._over_changed_rows(test, warehouse, versions, _without_groups(test), 1)
+        new = self._over_changed_rows(test, warehouse, versions, _without_groups(test), 1)
+        return None if new is None else ChangedTest(test, new)
 
     def moved_test(
         self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions
-    ) -> MovedTest | None:
+    ) -> ChangedTest | None:
         """Return what tells how many rows fail now, from how many failed at the frontier."""
         result = self._failures.get(test.unique_id)
         flat = self.flat(test)
@@ -179,7 +187,7 @@ class Prover:
             self._over_changed_rows(test, warehouse, versions, test.compiled_code, sign)
             for sign in (1, -1)
         )
-        return None if new is None or removed is None else MovedTest(test, failures, new, removed)
+        return None if new is None or removed is None else ChangedTest(test, new, failures, removed)
 
     def remember(self, test: DataTest, failures: int | None, versions: CheckedVersions) -> None:
         """Note how many rows fail a test at these versions; what passes needs no note."""

@@ -147,7 +147,7 @@ def test_a_linear_test_is_run_over_the_new_rows_first(
     def ask(spark: object, statements: Any) -> Iterator[tuple[str, TestResult]]:
         asked.append(len(statements))
         for test, _ in statements:
-            yield test.unique_id, TestResult(status, 1, "full")
+            yield test.unique_id, TestResult(status, int(status != "pass"), "full")
 
     monkeypatch.setattr(checks, "_ask_all", ask)
     monkeypatch.setattr(checks, "_statement", lambda *_: "")
