@@ -9,7 +9,7 @@ SUITES := test-unit test-serve test-e2e test-spark
 
 .PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat $(SUITES) \
 	audit audit-if-there flights-data class-archive services golden bench-landing bench-refresh bench-histories \
-	bench-serve bench-command bench-soak lint format lock clean
+	bench-models bench-serve bench-command bench-soak lint format lock clean
 
 help: ## Show what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ bench-refresh: env ## Refresh at 1 M and 10 M orders against recompute and DuckD
 
 bench-histories: env ## Histories whose orders may tie at 200 k to 2 M changes, against recompute (ARGS="--help")
 	@$(BIN)/python -m bench.histories $(ARGS)
+
+bench-models: env ## A tick of a hundred small models, against recompute, dbt and DuckDB (ARGS="--help")
+	@$(BIN)/python -m bench.models $(ARGS)
 
 bench-serve: env-unit ## Reads and push under load on one core (ARGS="--pipeline": from a file to the page, needs Java)
 	@$(BIN)/python -m bench.serve $(ARGS)

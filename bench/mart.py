@@ -38,6 +38,7 @@ from livemart.run.events import (
     BatchRetried,
     EditRefused,
     EditTaken,
+    LandingBegan,
     RunEvent,
     StepBegan,
 )
@@ -111,17 +112,23 @@ class Stopwatch(Warehouse):
 
 @dataclass
 class Mart:
-    """The mart over one history. The wall clock is that of the batch under way."""
+    """The mart over one history. The wall clock is that of the batch under way.
+
+    `idle_s` has the seconds of each look at the landing folder that found nothing new.
+    """
 
     runtime: Runtime
     say: Say
     now: datetime = END - timedelta(seconds=1)
     rounds: list[Round] = field(default_factory=list)
+    idle_s: list[float] = field(default_factory=list)
     _batches: list[Batch] = field(default_factory=list)
     _stop: Event = field(default_factory=Event)
     _checks_s: float = 0
     _looked_at: float | None = None
     _began: float = 0
+    _landing_began: float = 0
+    _idle: int = 0
 
     def fill(self, history: History) -> None:
         """Land a history without files: 100,000 orders a commit, in the order of their time."""
@@ -161,11 +168,14 @@ class Mart:
             Pipeline(self.runtime, self.handle, now=lambda: self.now).build()
         return time.perf_counter() - started - self._checks_s, self._checks_s
 
-    def refresh(self, batches: Sequence[Batch]) -> list[Round]:
-        """Stream the batches one by one through landing and refresh, in one warm process."""
+    def refresh(self, batches: Sequence[Batch], idle: int = 0) -> list[Round]:
+        """Stream the batches one by one through landing and refresh, in one warm process.
+
+        `idle`: how many looks that find nothing follow the batches.
+        """
         # From here on each commit is timed; nothing was read through the old one that counts.
         self.runtime.warehouse = Stopwatch(self.runtime.settings.warehouse)
-        self._batches = list(batches)
+        self._batches, self._idle = list(batches), idle
         self._deliver()
         with self._timed_checks():
             pipeline = Pipeline(self.runtime, self.handle, now=self._look, stop=self._stop)
@@ -227,6 +237,8 @@ class Mart:
     def handle(self, event: RunEvent) -> None:
         """Note when landing is over and a batch ends, and say all that spoils the figures."""
         match event:
+            case LandingBegan():
+                self._landing_began = time.perf_counter()
             case BatchBegan():
                 self._began = time.perf_counter()
                 self._checks_s = 0
@@ -242,7 +254,12 @@ class Mart:
     def batch_ended(self, outcome: BatchOutcome) -> None:
         """Note the figures of a batch, and deliver the next one."""
         ended, snapshot = time.perf_counter(), outcome.snapshot
-        if snapshot is None or snapshot.kind == "build":
+        if snapshot is not None and snapshot.kind == "build":
+            return
+        if snapshot is None:
+            if len(self.rounds) >= len(self._batches):
+                self.idle_s.append(ended - self._landing_began)
+                self._stop_when_idle()
             return
         assert self._looked_at is not None
         models = self.runtime.project.models
@@ -267,6 +284,10 @@ class Mart:
         if len(self.rounds) < len(self._batches):
             self._deliver()
         else:
+            self._stop_when_idle()
+
+    def _stop_when_idle(self) -> None:
+        if len(self.idle_s) >= self._idle:
             self._stop.set()
 
     def _deliver(self) -> None:

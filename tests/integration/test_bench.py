@@ -53,6 +53,20 @@ def test_the_benchmark_of_histories_runs_and_its_rows_are_equal(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_benchmark_of_many_models_runs_and_its_rows_are_equal(tmp_path: Path) -> None:
+    figures = _figures(
+        *("models", "--folder", str(tmp_path), "--models=20", "--planned=20", "--rows=300"),
+        *("--records=20", "--warm-up=0", "--batches=1", "--rounds=0"),
+    )
+
+    assert figures["models_equal"] == 1
+    assert figures["tick_20_models_s"] > figures["tick_idle_s"] > 0
+    assert figures["plan_20_models_s/fresh"] > figures["plan_20_models_s/kept"] > 0
+    for name in ("small_full_over_region", "edit_one_over_plain", "duckdb_over_tick"):
+        assert figures[name] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_serving_benchmark_runs_from_a_file_to_the_page(tmp_path: Path) -> None:
     figures = _figures(
         *("serve", "--folder", str(tmp_path), "--restaurants=5", "--rate=20", "--seconds=3"),
