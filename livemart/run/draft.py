@@ -14,6 +14,7 @@ from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
 from livemart.land.tables import undeclared_fields
 from livemart.plan.stored_queries import StoredQuery
+from livemart.project.graph import Model
 from livemart.refresh.clock import fix_as_of
 from livemart.refresh.context import BatchContext
 from livemart.run.lateness import measure_lateness
@@ -112,7 +113,7 @@ def snapshot_of(
     )
 
 
-def table_versions(stored: Mapping[str, StoredQuery], snapshot: Snapshot) -> dict[str, int]:
+def table_versions(stored: Mapping[str, StoredQuery | Model], snapshot: Snapshot) -> dict[str, int]:
     """Return the version of every table of a snapshot, by relation."""
     states = snapshot.models.items()
     versions = {stored[key].relation: state.version for key, state in states if key in stored}
