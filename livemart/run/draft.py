@@ -113,8 +113,12 @@ def snapshot_of(
     )
 
 
-def table_versions(stored: Mapping[str, StoredQuery | Model], snapshot: Snapshot) -> dict[str, int]:
-    """Return the version of every table of a snapshot, by relation."""
+def table_versions(stored: Mapping[str, Model | StoredQuery], snapshot: Snapshot) -> dict[str, int]:
+    """Return the version of every table of a snapshot, by relation.
+
+    Args:
+        stored: what has a table, by unique id.
+    """
     states = snapshot.models.items()
     versions = {stored[key].relation: state.version for key, state in states if key in stored}
     return {**snapshot.sources, **versions}
