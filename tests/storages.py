@@ -15,7 +15,7 @@ from obstore.store import MemoryStore
 
 from livemart.storage import object as object_module
 from livemart.storage.local import LocalStorage
-from livemart.storage.location import Location, Place
+from livemart.storage.location import Location, StoragePlace
 from livemart.storage.object import ObjectStorage
 from livemart.storage.storage import Storage
 from tests.services.bucket import Buckets, buckets
@@ -45,7 +45,9 @@ def storage(
 
 
 @pytest.fixture(params=SURE_STORAGES)
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> StoragePlace:
     """An empty folder of a disk, or of a bucket that the environment gives access to."""
     if request.param == "disk":
         return tmp_path

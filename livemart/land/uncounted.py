@@ -23,7 +23,7 @@ from livemart.state.counts import Counts
 from livemart.state.drift import merge_drift
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import Snapshot
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 _BATCH = TypeAdapter(LandedBatch)
 
@@ -31,7 +31,7 @@ _BATCH = TypeAdapter(LandedBatch)
 class UncountedBatches:
     """Batches of one epoch, `root/_livemart/files/<epoch>/uncounted/<batch_id>.json`."""
 
-    def __init__(self, root: Place, epoch: str) -> None:
+    def __init__(self, root: StoragePlace, epoch: str) -> None:
         self._epoch = epoch
         self._folder = StateFolder(root).uncounted(epoch)
 
@@ -64,7 +64,7 @@ class UncountedBatches:
             if number <= batch_id:
                 remove_state_file(self._path(number))
 
-    def _path(self, batch_id: int) -> Place:
+    def _path(self, batch_id: int) -> StoragePlace:
         return self._folder / f"{batch_id}.json"
 
     def _read(self, batch_id: int) -> LandedBatch:

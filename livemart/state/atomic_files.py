@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from livemart.errors import StateError
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
 
 _State = TypeVar("_State")
@@ -24,24 +24,24 @@ _State = TypeVar("_State")
 _NUMBERED = re.compile(r"(\d+)\.json")
 
 
-def replace_file(path: Place, content: str | bytes) -> None:
+def replace_file(path: StoragePlace, content: str | bytes) -> None:
     """Replace a file: the new content is on disk when this returns, and until then the old one."""
     data = content.encode() if isinstance(content, str) else content
     open_storage(path.parent).put(path.name, data)
 
 
-def read_file(path: Place) -> bytes:
+def read_file(path: StoragePlace) -> bytes:
     """Return the content of a file. Raises FileNotFoundError."""
     return open_storage(path.parent).get(path.name)
 
 
-def write_state_file(path: Place, state: object) -> None:
+def write_state_file(path: StoragePlace, state: object) -> None:
     """Write a dataclass, or a mapping, as a file of JSON."""
     # Also names of files that are no UTF-8.
     replace_file(path, json.dumps(to_jsonable_python(state), indent=1))
 
 
-def read_state_file(path: Place, kind: type[_State]) -> _State | None:
+def read_state_file(path: StoragePlace, kind: type[_State]) -> _State | None:
     """Return what `write_state_file` wrote; None if there is no file, or one of another content.
 
     Raises:
@@ -53,7 +53,7 @@ def read_state_file(path: Place, kind: type[_State]) -> _State | None:
         return None
 
 
-def require_state_file(path: Place, kind: type[_State], *, hint: str) -> _State:
+def require_state_file(path: StoragePlace, kind: type[_State], *, hint: str) -> _State:
     """Return what `write_state_file` wrote to a file that must be whole.
 
     Args:
@@ -74,12 +74,12 @@ def require_state_file(path: Place, kind: type[_State], *, hint: str) -> _State:
         raise StateError("MANIFEST_TORN", f"{path}: {error}", hint=hint) from error
 
 
-def remove_state_file(path: Place) -> None:
+def remove_state_file(path: StoragePlace) -> None:
     """Remove a state file, if it exists."""
     open_storage(path.parent).delete([path.name])
 
 
-def _read(path: Place, kind: type[_State]) -> _State:
+def _read(path: StoragePlace, kind: type[_State]) -> _State:
     form: Any = kind
     state: _State = _form_of(form).validate_python(json.loads(read_file(path)))
     return state
@@ -107,7 +107,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def numbers_of(folder: Place) -> list[int]:
+def numbers_of(folder: StoragePlace) -> list[int]:
     """Return the numbers of the files `<number>.json` in a folder, the highest first."""
     names = map(_NUMBERED.fullmatch, open_storage(folder).names())
     return sorted((int(name[1]) for name in names if name is not None), reverse=True)

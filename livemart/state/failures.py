@@ -10,13 +10,13 @@ from collections.abc import Collection
 
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 
 class ModelFailures:
     """The failures in a row, by model and fingerprint of its SQL."""
 
-    def __init__(self, root: Place) -> None:
+    def __init__(self, root: StoragePlace) -> None:
         self._path = StateFolder(root).failures
 
     def count(self, unique_id: str, fingerprint: str) -> int:

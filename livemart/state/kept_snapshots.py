@@ -16,22 +16,22 @@ from livemart.state.atomic_files import (
     write_state_file,
 )
 from livemart.state.places import StateFolder
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 
-def keep_snapshot(warehouse: Place, snapshot_id: int, until: datetime) -> None:
+def keep_snapshot(warehouse: StoragePlace, snapshot_id: int, until: datetime) -> None:
     """Keep a snapshot until a moment, UTC; what was said of it before no longer holds."""
     write_state_file(_path(warehouse, snapshot_id), {"until": until})
 
 
-def let_go(warehouse: Place, snapshot_id: int) -> bool:
+def let_go(warehouse: StoragePlace, snapshot_id: int) -> bool:
     """Keep a snapshot no longer; return False if it was not kept."""
     was_kept = _until(warehouse, snapshot_id) is not None
     remove_state_file(_path(warehouse, snapshot_id))
     return was_kept
 
 
-def kept_snapshots(warehouse: Place, now: datetime) -> Mapping[int, datetime]:
+def kept_snapshots(warehouse: StoragePlace, now: datetime) -> Mapping[int, datetime]:
     """Return until when each snapshot is kept, by its id, without those whose time has passed."""
     ends = {}
     for snapshot_id in sorted(numbers_of(StateFolder(warehouse).kept_snapshots)):
@@ -41,7 +41,7 @@ def kept_snapshots(warehouse: Place, now: datetime) -> Mapping[int, datetime]:
     return ends
 
 
-def forget_ended(warehouse: Place, now: datetime) -> None:
+def forget_ended(warehouse: StoragePlace, now: datetime) -> None:
     """Remove the notes of snapshots whose time has passed."""
     for snapshot_id in numbers_of(StateFolder(warehouse).kept_snapshots):
         until = _until(warehouse, snapshot_id)
@@ -49,11 +49,11 @@ def forget_ended(warehouse: Place, now: datetime) -> None:
             remove_state_file(_path(warehouse, snapshot_id))
 
 
-def _until(warehouse: Place, snapshot_id: int) -> datetime | None:
+def _until(warehouse: StoragePlace, snapshot_id: int) -> datetime | None:
     noted = read_state_file(_path(warehouse, snapshot_id), dict[str, datetime]) or {}
     until = noted.get("until")
     return None if until is None else until.astimezone(UTC)
 
 
-def _path(warehouse: Place, snapshot_id: int) -> Place:
+def _path(warehouse: StoragePlace, snapshot_id: int) -> StoragePlace:
     return StateFolder(warehouse).kept_snapshots / f"{snapshot_id}.json"

@@ -35,9 +35,9 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
-_Place = TypeVar("_Place", bound=Place)
+_Place = TypeVar("_Place", bound=StoragePlace)
 
 
 class StateFolder(Generic[_Place]):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from livemart.state.atomic_files import read_state_file, remove_state_file, write_state_file
 from livemart.state.places import StateFolder
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,16 @@ class ProjectRefusal:
     message: str
 
 
-def note_refusal(warehouse: Place, refusal: ProjectRefusal) -> None:
+def note_refusal(warehouse: StoragePlace, refusal: ProjectRefusal) -> None:
     """Keep the newest refusal."""
     write_state_file(StateFolder(warehouse).project_refusal, refusal)
 
 
-def clear_refusal(warehouse: Place) -> None:
+def clear_refusal(warehouse: StoragePlace) -> None:
     """Forget the refusal: what runs is the project as it is written."""
     remove_state_file(StateFolder(warehouse).project_refusal)
 
 
-def read_refusal(warehouse: Place) -> ProjectRefusal | None:
+def read_refusal(warehouse: StoragePlace) -> ProjectRefusal | None:
     """Return the refusal, None if the project that runs is the one that is written."""
     return read_state_file(StateFolder(warehouse).project_refusal, ProjectRefusal)

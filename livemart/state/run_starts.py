@@ -10,7 +10,7 @@ from datetime import datetime
 
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class _RunStart:
     started_at: datetime
 
 
-def run_start(warehouse: Place, epoch: str, batch_id: int, now: datetime) -> datetime:
+def run_start(warehouse: StoragePlace, epoch: str, batch_id: int, now: datetime) -> datetime:
     """Return when a micro-batch began first: `now`, if it has not begun before.
 
     Args:

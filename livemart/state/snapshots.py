@@ -27,7 +27,7 @@ from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
 from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
 
 _PROPERTIES = {
@@ -155,7 +155,7 @@ _ROW = TypeAdapter(Snapshot)
 class SnapshotLog:
     """The log at `root/_livemart/snapshots`. One writer, any number of readers."""
 
-    def __init__(self, root: Place) -> None:
+    def __init__(self, root: StoragePlace) -> None:
         self._storage = open_storage(StateFolder(root).snapshots)
         self._url = self._storage.location.url
         self._table: DeltaTable | None = None

@@ -13,8 +13,8 @@ from typing import Protocol, Self
 _URL = re.compile(r"([a-z][a-z0-9]+)://([a-z0-9][a-z0-9.-]+)((?:/[^/?#]+)*)/?")
 
 
-class Place(Protocol):
-    """A folder or an object, by its path or its location."""
+class StoragePlace(Protocol):
+    """A folder or an object: its path, or its location."""
 
     @property
     def name(self) -> str: ...

@@ -9,11 +9,11 @@ import os
 
 from livemart.extras import require_extra
 from livemart.storage.local import LocalStorage
-from livemart.storage.location import Location, Place
+from livemart.storage.location import Location, StoragePlace
 from livemart.storage.storage import Storage
 
 
-def open_storage(place: Place | str) -> Storage:
+def open_storage(place: StoragePlace | str) -> Storage:
     """Return the storage of a path, a URL or a location; nothing is read yet.
 
     Raises:

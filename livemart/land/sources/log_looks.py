@@ -15,7 +15,7 @@ from livemart.land.sources.manifest import Offsets
 from livemart.land.sources.record_log import waiting_records
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 # Beyond that, the later half of them is kept whole, and of the earlier every second one.
 _LOOKS = 64
@@ -72,7 +72,7 @@ class LogLook:
 class LogLooks:
     """The looks of a warehouse, by relation; those of other relations are forgotten."""
 
-    def __init__(self, warehouse: Place, relations: Collection[str]) -> None:
+    def __init__(self, warehouse: StoragePlace, relations: Collection[str]) -> None:
         self._warehouse = warehouse
         looks = log_looks(warehouse)
         self._looks = {name: looks.get(name, LogLook()) for name in relations}
@@ -106,7 +106,7 @@ class LogLooks:
         self._is_stale = False
 
 
-def log_looks(warehouse: Place) -> dict[str, LogLook]:
+def log_looks(warehouse: StoragePlace) -> dict[str, LogLook]:
     """Return the looks that were kept, by relation; nothing of what cannot be read."""
     with suppress(OSError):
         return read_state_file(StateFolder(warehouse).log_looks, dict[str, LogLook]) or {}

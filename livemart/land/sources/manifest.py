@@ -18,7 +18,7 @@ from livemart.state.atomic_files import (
     require_state_file,
     write_state_file,
 )
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 # Spark replays the last micro-batch; the others are kept for the files that are watched. Batches
 # that read nothing leave none.
@@ -59,7 +59,7 @@ class Manifest:
 class ManifestStore:
     """Manifests of one epoch, `root/<epoch>/<batch_id>.json`."""
 
-    def __init__(self, root: Place, epoch: str) -> None:
+    def __init__(self, root: StoragePlace, epoch: str) -> None:
         self._folder = root / epoch
 
     def read(self, batch_id: int) -> Manifest | None:
@@ -85,5 +85,5 @@ class ManifestStore:
         manifests = (self.read(batch_id) for batch_id in numbers_of(self._folder))
         return (manifest for manifest in manifests if manifest is not None)
 
-    def _path(self, batch_id: int) -> Place:
+    def _path(self, batch_id: int) -> StoragePlace:
         return self._folder / f"{batch_id}.json"

@@ -1,4 +1,4 @@
-"""What the tests of kept state share."""
+"""The places in which the tests keep state."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from livemart.state.atomic_files import numbers_of
 from livemart.state.kept_snapshots import forget_ended, keep_snapshot, kept_snapshots, let_go
 from livemart.state.places import StateFolder
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def test_a_snapshot_is_kept_until_its_end(place: Place) -> None:
+def test_a_snapshot_is_kept_until_its_end(place: StoragePlace) -> None:
     keep_snapshot(place, 7, NOON + HOUR)
     keep_snapshot(place, 12, NOON + 3 * HOUR)
 
@@ -21,14 +21,14 @@ def test_a_snapshot_is_kept_until_its_end(place: Place) -> None:
     assert kept_snapshots(place, NOON + HOUR) == {12: NOON + 3 * HOUR}
 
 
-def test_the_time_that_was_said_last_counts(place: Place) -> None:
+def test_the_time_that_was_said_last_counts(place: StoragePlace) -> None:
     keep_snapshot(place, 7, NOON + 2 * HOUR)
     keep_snapshot(place, 7, NOON + HOUR)
 
     assert kept_snapshots(place, NOON) == {7: NOON + HOUR}
 
 
-def test_a_snapshot_that_is_let_go_is_kept_no_longer(place: Place) -> None:
+def test_a_snapshot_that_is_let_go_is_kept_no_longer(place: StoragePlace) -> None:
     keep_snapshot(place, 7, NOON + HOUR)
 
     assert let_go(place, 7)
@@ -36,7 +36,7 @@ def test_a_snapshot_that_is_let_go_is_kept_no_longer(place: Place) -> None:
     assert kept_snapshots(place, NOON) == {}
 
 
-def test_notes_go_once_their_time_has_passed(place: Place) -> None:
+def test_notes_go_once_their_time_has_passed(place: StoragePlace) -> None:
     for snapshot_id, hours in ((7, 1), (12, 3)):
         keep_snapshot(place, snapshot_id, NOON + hours * HOUR)
 

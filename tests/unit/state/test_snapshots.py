@@ -14,18 +14,18 @@ from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
 from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 NOON = datetime(2026, 1, 5, 12, 0, 0, 123_456, tzinfo=UTC)
 
 
-def test_an_empty_warehouse_has_no_snapshot(place: Place) -> None:
+def test_an_empty_warehouse_has_no_snapshot(place: StoragePlace) -> None:
     log = SnapshotLog(place)
 
     assert (log.newest(), log.newest_published(), log.rows(5)) == (None, None, [])
 
 
-def test_a_row_is_read_as_it_was_written(place: Place) -> None:
+def test_a_row_is_read_as_it_was_written(place: StoragePlace) -> None:
     snapshot = make_snapshot(1)
 
     SnapshotLog(place).append(snapshot)
@@ -33,7 +33,7 @@ def test_a_row_is_read_as_it_was_written(place: Place) -> None:
     assert SnapshotLog(place).newest() == snapshot
 
 
-def test_a_row_without_anything_optional_is_read_as_it_was_written(place: Place) -> None:
+def test_a_row_without_anything_optional_is_read_as_it_was_written(place: StoragePlace) -> None:
     bare = replace(make_snapshot(1), as_of=None, sources={}, models={}, tests={}, landed={})
 
     SnapshotLog(place).append(bare)
@@ -50,7 +50,7 @@ def test_a_warehouse_may_have_any_name(tmp_path: Path) -> None:
     assert SnapshotLog(warehouse).newest() == snapshot
 
 
-def test_an_epoch_and_batch_has_one_row(place: Place) -> None:
+def test_an_epoch_and_batch_has_one_row(place: StoragePlace) -> None:
     log = SnapshotLog(place)
 
     written = [
@@ -76,14 +76,14 @@ def test_readers_stay_at_the_newest_published_row(tmp_path: Path) -> None:
     assert published is not None and published.snapshot_id == 3
 
 
-def test_a_log_of_held_rows_has_nothing_published(place: Place) -> None:
+def test_a_log_of_held_rows_has_nothing_published(place: StoragePlace) -> None:
     log = SnapshotLog(place)
     log.append(make_snapshot(1, is_held=True))
 
     assert log.newest_published() is None
 
 
-def test_a_reader_sees_rows_that_another_wrote_meanwhile(place: Place) -> None:
+def test_a_reader_sees_rows_that_another_wrote_meanwhile(place: StoragePlace) -> None:
     writer, reader = SnapshotLog(place), SnapshotLog(place)
     writer.append(make_snapshot(1))
     first = reader.newest()
@@ -117,7 +117,7 @@ def test_any_delta_reader_finds_versions_by_name(tmp_path: Path) -> None:
     assert table.column("models")[0].as_py()[0][1]["strategy"] == "signed"
 
 
-def test_times_of_another_zone_are_kept_as_the_same_instant(place: Place) -> None:
+def test_times_of_another_zone_are_kept_as_the_same_instant(place: StoragePlace) -> None:
     berlin = NOON.astimezone(timezone(timedelta(hours=1)))
 
     SnapshotLog(place).append(replace(make_snapshot(1), as_of=berlin))
@@ -184,7 +184,7 @@ def make_snapshot(
     )
 
 
-def test_old_snapshots_are_forgotten_but_for_those_that_are_of_use(place: Place) -> None:
+def test_old_snapshots_are_forgotten_but_for_those_that_are_of_use(place: StoragePlace) -> None:
     log = SnapshotLog(place)
     for number in range(1, 8):
         row = make_snapshot(number, is_held=number > 5)
@@ -205,7 +205,7 @@ def test_old_snapshots_are_forgotten_but_for_those_that_are_of_use(place: Place)
     assert log.append(make_snapshot(8))
 
 
-def test_a_log_without_rows_forgets_nothing(place: Place) -> None:
+def test_a_log_without_rows_forgets_nothing(place: StoragePlace) -> None:
     SnapshotLog(place).forget(NOON)
 
     assert SnapshotLog(place).rows(1) == []

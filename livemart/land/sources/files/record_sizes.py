@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 # The mean is over about so many records, the newest.
 _RECORDS = 1_000_000
@@ -19,7 +19,7 @@ _RECORDS = 1_000_000
 class RecordSizes:
     """The mean size of a record by relation, in bytes of files as they were delivered."""
 
-    def __init__(self, warehouse: Place) -> None:
+    def __init__(self, warehouse: StoragePlace) -> None:
         self._path = StateFolder(warehouse).record_sizes
         # By relation, how many records there were, and in how many bytes.
         self._sums = _read(self._path)
@@ -46,7 +46,7 @@ class RecordSizes:
             self._is_stale = False
 
 
-def _read(path: Place) -> dict[str, tuple[float, float]]:
+def _read(path: StoragePlace) -> dict[str, tuple[float, float]]:
     # None yet; what cannot be read is learned again.
     with suppress(OSError):
         return read_state_file(path, dict[str, tuple[float, float]]) or {}

@@ -1,4 +1,4 @@
-"""Where the tests of sources keep state."""
+"""The places in which the tests of sources keep state."""
 
 from __future__ import annotations
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from livemart.land.sources.log_looks import LogLook, LogLooks, log_looks
+from livemart.state.atomic_files import replace_file
 from livemart.state.places import StateFolder
+from livemart.storage.location import StoragePlace
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -48,17 +49,17 @@ def test_a_backlog_of_days_leaves_few_looks_and_the_oldest_of_them() -> None:
     assert [time for time, _ in look.earlier] == sorted(time for time, _ in look.earlier)
 
 
-def test_a_log_that_is_away_keeps_what_it_said_and_since_when_it_is(tmp_path: Path) -> None:
-    looks = LogLooks(tmp_path, ["s.a", "s.b"])
+def test_a_log_that_is_away_keeps_what_it_said_and_since_when_it_is(place: StoragePlace) -> None:
+    looks = LogLooks(place, ["s.a", "s.b"])
     looks.answered(["s.a"], at(0), {"a": 9}, {"a": 4}, None)
     looks.missed(["s.a", "s.b"], at(5), "outbox: its end: no route")
     looks.missed(["s.a"], at(10), "outbox: its end: timeout")
 
-    away = log_looks(tmp_path)
+    away = log_looks(place)
     looks.answered(["s.a"], at(15), {"a": 9}, {"a": 9}, None)
     looks.keep()
 
-    assert away == LogLooks(tmp_path, ["s.a", "s.b"])._looks | {"s.a": away["s.a"]}
+    assert away == LogLooks(place, ["s.a", "s.b"])._looks | {"s.a": away["s.a"]}
     assert (away["s.a"].at, away["s.a"].waiting, away["s.a"].waits_since) == (
         at(0),
         {"a": 5},
@@ -66,17 +67,17 @@ def test_a_log_that_is_away_keeps_what_it_said_and_since_when_it_is(tmp_path: Pa
     )
     assert (away["s.a"].away, away["s.a"].away_since) == ("outbox: its end: timeout", at(5))
     assert (away["s.b"].at, away["s.b"].away_since) == (None, at(5))
-    assert log_looks(tmp_path)["s.a"] == LogLook(at(15), {"a": 9}, {"a": 9})
+    assert log_looks(place)["s.a"] == LogLook(at(15), {"a": 9}, {"a": 9})
 
 
-def test_sources_that_are_gone_and_a_torn_file_are_forgotten(tmp_path: Path) -> None:
-    looks = LogLooks(tmp_path, ["s.a", "s.b"])
+def test_sources_that_are_gone_and_a_torn_file_are_forgotten(place: StoragePlace) -> None:
+    looks = LogLooks(place, ["s.a", "s.b"])
     looks.answered(["s.a", "s.b"], at(0), {"a": 9}, {"a": 4}, at(-1))
     looks.keep()
 
-    LogLooks(tmp_path, ["s.b"]).keep()
-    kept = log_looks(tmp_path)
-    StateFolder(tmp_path).log_looks.write_text('{"s.b": {"at"')
+    LogLooks(place, ["s.b"]).keep()
+    kept = log_looks(place)
+    replace_file(StateFolder(place).log_looks, '{"s.b": {"at"')
 
     assert {name: look.told_at for name, look in kept.items()} == {"s.b": at(-1)}
-    assert log_looks(tmp_path) == {}
+    assert log_looks(place) == {}

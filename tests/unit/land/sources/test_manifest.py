@@ -10,12 +10,12 @@ from livemart.errors import StateError
 from livemart.land.sources.delivery import Delivery
 from livemart.land.sources.manifest import Manifest, ManifestStore
 from livemart.state.atomic_files import numbers_of, replace_file
-from livemart.storage.location import Place
+from livemart.storage.location import StoragePlace
 
 IDENTITY = {"path": "orders/a.jsonl", "size": 5, "mtime_ns": 7, "digest": "ab"}
 
 
-def test_a_manifest_comes_back_as_it_was_written(place: Place) -> None:
+def test_a_manifest_comes_back_as_it_was_written(place: StoragePlace) -> None:
     files = Delivery(
         "files",
         ("bronze.orders",),
@@ -40,7 +40,9 @@ def test_a_manifest_comes_back_as_it_was_written(place: Place) -> None:
     assert expected.relations == ["bronze.orders", "bronze.sales"]
 
 
-def test_only_the_newest_manifests_are_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_manifests_are_kept(
+    place: StoragePlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("livemart.land.sources.manifest._KEPT", 3)
     store = ManifestStore(place, "epoch")
 
@@ -50,7 +52,7 @@ def test_only_the_newest_manifests_are_kept(place: Place, monkeypatch: pytest.Mo
     assert numbers_of(place / "epoch") == [70, 6, 5]
 
 
-def test_a_torn_manifest_is_an_error_with_its_path(place: Place) -> None:
+def test_a_torn_manifest_is_an_error_with_its_path(place: StoragePlace) -> None:
     replace_file(place / "epoch" / "3.json", '{"landed_at": ')
 
     with pytest.raises(StateError, match=r"3\.json") as caught:
