@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_file, replace_file
 
 # A sender tries again within minutes.
 _REMEMBERED = timedelta(hours=24)
@@ -63,7 +63,7 @@ class IngestedKeys:
         """Forget the keys of the newest file: it could not be written."""
         for key in keys:
             self._requests.pop((source, key), None)
-        lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = read_file(self._path).decode().splitlines(keepends=True)
         replace_file(self._path, "".join(lines[:-1]))
 
     def _remember(self, source: str, file: str, keys: Mapping[str, tuple[str, int]]) -> None:
@@ -73,7 +73,7 @@ class IngestedKeys:
     def _read(self, now: datetime) -> list[dict[str, Any]]:
         entries = []
         try:
-            lines = self._path.read_text(encoding="utf-8").splitlines()
+            lines = read_file(self._path).decode().splitlines()
         except FileNotFoundError:
             return []
         for line in lines:
