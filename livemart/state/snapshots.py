@@ -275,6 +275,8 @@ class SnapshotLog:
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(app_id, snapshot.batch_id)],
                     custom_metadata={"userMetadata": f"snapshot {snapshot.snapshot_id}"},
+                    # deltalake would commit it behind a row that it was not computed from.
+                    max_commit_retries=0,
                 ),
             )
             if table.version() % _COMPACT_EVERY == 0:

@@ -117,6 +117,23 @@ def test_any_delta_reader_finds_versions_by_name(tmp_path: Path) -> None:
     assert table.column("models")[0].as_py()[0][1]["strategy"] == "signed"
 
 
+def test_a_row_is_not_written_behind_one_that_its_writer_has_not_seen(
+    place: StoragePlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """deltalake 1.6 appends again, behind it, unless it is asked for no further attempt."""
+    log, late = SnapshotLog(place), SnapshotLog(place)
+    log.append(make_snapshot(1))
+    late.newest()
+    seen = late._table
+    log.append(make_snapshot(2))
+    monkeypatch.setattr(late, "_open", lambda: seen)
+
+    with pytest.raises(PublishError, match="SNAPSHOT_NOT_WRITTEN"):
+        late.append(make_snapshot(2, epoch="e2"))
+
+    assert log.rows(9) == [make_snapshot(2), make_snapshot(1)]
+
+
 def test_times_of_another_zone_are_kept_as_the_same_instant(place: StoragePlace) -> None:
     berlin = NOON.astimezone(timezone(timedelta(hours=1)))
 
