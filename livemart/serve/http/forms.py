@@ -17,6 +17,7 @@ from livemart.store.served import Published
 JSON = "application/json"
 CSV = "text/csv"
 ARROW = "application/vnd.apache.arrow.stream"
+PARQUET = "application/vnd.apache.parquet"
 EVENTS = "text/event-stream"
 
 

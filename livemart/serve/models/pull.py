@@ -1,4 +1,4 @@
-"""Answers pull queries on any served model: rows by key and time, as JSON, CSV or Arrow.
+"""Answers pull queries on any served model: rows by key and time, as JSON, CSV, Arrow or Parquet.
 
 Used by clients that know their models. A caller reads only the rows of their tenants.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.requests import Request
@@ -17,7 +17,16 @@ from starlette.responses import Response
 
 from livemart.serve.auth.callers import Caller, CallerOf
 from livemart.serve.auth.seal import Seal
-from livemart.serve.http.forms import ARROW, CSV, JSON, answer, choose_form, etag_of, is_known
+from livemart.serve.http.forms import (
+    ARROW,
+    CSV,
+    JSON,
+    PARQUET,
+    answer,
+    choose_form,
+    etag_of,
+    is_known,
+)
 from livemart.serve.http.known_parameters import parameters_of, refuse_others, refuse_unread
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
@@ -34,6 +43,7 @@ from livemart.serve.models.written_rows import (
     ArrowRows,
     CsvRows,
     JsonRows,
+    ParquetRows,
     PullQuery,
     RowWriter,
     WrittenRows,
@@ -48,18 +58,21 @@ from livemart.store.value_forms import TIMESTAMPS, parse_served_value
 
 _MOST_ROWS = 10_000
 # Each page of a walk may have others.
-_OF_A_PAGE = ("select", "limit", "after")
+_OF_A_PAGE = ("select", "limit", "after", "format")
 _TIMES = (*TIMESTAMPS, "date")
 _WRITERS: Mapping[str, type[RowWriter]] = {
     JSON: JsonRows,
     CSV: CsvRows,
     ARROW: ArrowRows,
+    PARQUET: ParquetRows,
 }
+_BY_NAME = {"json": JSON, "csv": CSV, "arrow": ARROW, "parquet": PARQUET}
 
 ModelName = Annotated[str, Path(min_length=1, max_length=200, description="As in the project.")]
 _FORMS = {
     CSV: {"schema": {"type": "string"}},
     ARROW: {"schema": {"type": "string", "format": "binary"}},
+    PARQUET: {"schema": {"type": "string", "format": "binary"}},
 }
 
 _HEADERS = {
@@ -159,18 +172,22 @@ async def rows(
         str | None,
         Query(description="`next` of the page before: the rows behind it, of its snapshot."),
     ] = None,
+    format_: Annotated[
+        Literal["json", "csv", "arrow", "parquet"] | None,
+        Query(alias="format", description="The form, for a link, which sends no `Accept`."),
+    ] = None,
 ) -> Response:
     """Rows of a served model, in the order of its key unless another is asked for.
 
     The pages of a walk send `next` of the one before as `after`: they have the rows of the first
     page's snapshot. When rows of yours have changed since, the answer is 410.
     """
-    form = choose_form(request, [JSON, CSV, ARROW])
+    form = _BY_NAME[format_] if format_ else choose_form(request, list(_WRITERS))
     model, published = await find_model(request, caller, name)
 
     def ask(model: ServedModel) -> tuple[RowQuestion, Filters]:
         row_question = _read_row_question(request, model, select, order)
-        return row_question, _read_filters(model, key or (), from_, to, time_column)
+        return row_question, read_filters(model, key or (), from_, to, time_column)
 
     seal = part_of(request, Seal)
     cursors = RowCursors(seal, name, caller.tenants, _question_of(request))
@@ -223,7 +240,7 @@ async def rows(
         if age := age_of(published, name):
             response.headers["Livemart-Set-Aside-Since"] = str(age["set_aside_since"])
             response.headers["Livemart-Refreshed-At"] = age["refreshed_at"] or ""
-        kind = "csv" if form == CSV else "arrow"
+        kind = next(name for name, it in _BY_NAME.items() if it == form)
         safe = "".join(sign if sign.isalnum() and sign.isascii() else "_" for sign in name)
         response.headers["Content-Disposition"] = f'attachment; filename="{safe}.{kind}"'
     return response
@@ -303,13 +320,18 @@ def _read_row_question(
     return read_row_question(model, conditions, select, order)
 
 
-def _read_filters(
+def read_filters(
     model: ServedModel,
     keys: Sequence[str],
     start: datetime | None,
     end: datetime | None,
     time_column: str | None,
 ) -> Filters:
+    """Return what the parameters `key`, `from`, `to` and `time_column` ask for.
+
+    Raises:
+        ProblemError: PARAMETER_WRONG.
+    """
     kinds = model.kinds
     allowed = list(dict.fromkeys([*model.row_key, *filter(None, [model.tenant_column])]))
     equals = {}

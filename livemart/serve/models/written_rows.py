@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from livemart.serve.live.snapshot_json import age_of, event, json_text, snapshot_head, to_json
 from livemart.store.positions import Position
@@ -140,7 +141,7 @@ def write_answer(
         if fitting := rows[: limit - written]:
             size += writer.write(fitting)
             written += len(fitting)
-            last = _place_of(model, in_turn, fitting, last)
+            last = place_of(model, in_turn, fitting, last)
         if size > MOST_BYTES:
             read += len(next(slices, ()))
             break
@@ -149,7 +150,7 @@ def write_answer(
     return WrittenRows(body, read, is_truncated, model, mark, last)
 
 
-def _place_of(
+def place_of(
     model: ServedModel, in_turn: Sequence[str], rows: SomeRows, before: RowPlace | None
 ) -> RowPlace:
     """Return the place of the last row of a slice; `before`: of the slice before."""
@@ -257,11 +258,26 @@ class ArrowRows:
     def end(self, *, is_truncated: bool) -> bytes:
         said = {**self._said, "is_truncated": is_truncated}
         schema = self._schema.with_metadata({name: str(value) for name, value in said.items()})
+        batches = [batch.replace_schema_metadata(schema.metadata) for batch in self._batches]
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, schema) as writer:
-            for batch in self._batches:
-                writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+        self._write(sink, schema, batches)
         return bytes(sink.getvalue())
+
+    def _write(
+        self, sink: pa.BufferOutputStream, schema: pa.Schema, batches: Sequence[pa.RecordBatch]
+    ) -> None:
+        with pa.ipc.new_stream(sink, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+
+
+class ParquetRows(ArrowRows):
+    """A Parquet file with the columns of the Arrow stream, and its metadata."""
+
+    def _write(
+        self, sink: pa.BufferOutputStream, schema: pa.Schema, batches: Sequence[pa.RecordBatch]
+    ) -> None:
+        pq.write_table(pa.Table.from_batches(batches, schema), sink)
 
 
 def _arrow_type(kind: str) -> pa.DataType:

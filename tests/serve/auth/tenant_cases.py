@@ -45,6 +45,7 @@ OF_MODEL = [
 ] + [
     Case("/v1/models/{name}", "/v1/models/restaurant_sales_trend?from=2026-03-01T00:00Z", CSV),
     Case("/v1/models/{name}", "/v1/models/order_arrivals?limit=10000"),
+    Case("/v1/models/{name}", "/v1/models/restaurant_top_dishes?format=csv"),
     Case("/v1/models/{name}/stream", "/v1/models/restaurant_top_dishes/stream?after=0", EVENTS),
 ]
 OF_NO_TENANT = [

@@ -11,13 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from livemart.serve.auth.callers import Caller
 from livemart.serve.http.forms import ARROW, CSV
 from livemart.serve.http.problems import ProblemError
-from livemart.serve.models.pull import Filters, _read_filters, may_read
-from livemart.serve.models.written_rows import ArrowRows, CsvRows, JsonRows, RowWriter, json_row
+from livemart.serve.models.pull import Filters, may_read, read_filters
+from livemart.serve.models.written_rows import (
+    ArrowRows,
+    CsvRows,
+    JsonRows,
+    ParquetRows,
+    RowWriter,
+    json_row,
+)
 from livemart.store.served import Published, ServedModel
 from tests.serve.apps import site
 from tests.store.stores import NOON, fill_store, reference_tables
@@ -51,7 +59,7 @@ PUBLISHED = Published(7, NOON, NOON, "epoch", NOON)
 def filters(*keys: str, **span: datetime | str | None) -> Filters:
     start, end = span.get("start"), span.get("end")
     column = span.get("column")
-    return _read_filters(MODEL, keys, start, end, column)  # type: ignore[arg-type]
+    return read_filters(MODEL, keys, start, end, column)  # type: ignore[arg-type]
 
 
 def test_the_longest_name_that_fits_is_the_column() -> None:
@@ -117,6 +125,8 @@ def test_a_row_is_the_same_in_every_form() -> None:
     assert text.endswith('\r\n"",,,,,\r\n') and last == [""] * 6
     assert table.to_pylist() == [{**ROW, "tags": '["x"]'}, EMPTY]
     assert table.schema.metadata[b"snapshot_id"] == b"7"
+    file = pq.read_table(io.BytesIO(written(ParquetRows)))
+    assert file.equals(table, check_metadata=True)
 
 
 def test_a_model_without_tenants_is_for_admins() -> None:
@@ -139,6 +149,8 @@ def test_rows_are_asked_for_by_any_column_and_shown_in_any_order(tmp_path: Path)
         query = "window_hours=in.(24,168)&dish_rank=gte.2&order=sales_amount.desc&select="
         some = ask(f"{query}dish_id,sales_amount")
         as_csv = ask(f"{query}dish_id&limit=1", {"Accept": CSV})
+        by_link = ask(f"{query}dish_id&limit=1&format=csv", {"Accept": "text/html"})
+        second = ask(f"{query}dish_id&limit=1&after={by_link.headers['livemart-next']}")
         as_arrow = ask(f"{query}dish_id", {"Accept": ARROW})
         of_others = ask("restaurant_id=neq.r1").json()["rows"]
         tags = {ask(f"{query}{column}").headers["etag"] for column in ("dish_id", "dish_rank")}
@@ -154,6 +166,9 @@ def test_rows_are_asked_for_by_any_column_and_shown_in_any_order(tmp_path: Path)
     ]
     assert as_csv.text == f"dish_id\r\n{expected[0]['dish_id']}\r\n"
     assert as_csv.headers["livemart-truncated"] == "true"
+    # A link cannot say what it accepts; the form of a page is no part of the walk.
+    assert (by_link.text, by_link.headers["etag"]) == (as_csv.text, as_csv.headers["etag"])
+    assert second.json()["rows"] == [{"dish_id": expected[1]["dish_id"]}]
     shown = pa.ipc.open_stream(as_arrow.content).read_all().to_pylist()
     assert shown == [{"dish_id": row["dish_id"]} for row in expected]
     # No condition reaches the rows of others.
