@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from livemart.publish.publisher import Publication, publish
 from livemart.publish.transaction import Publishing
 from livemart.state.snapshots import ModelState, Snapshot
 from livemart.store.reader import StoreReader
+from livemart.store.served import ModelDescription
 from livemart.store.store import Store
 
 PANE = timedelta(minutes=5)
@@ -213,6 +214,7 @@ def fill_store(
     epoch: str = "epoch",
     fingerprints: Mapping[str, str] | None = None,
     event_times: Mapping[str, str] | None = None,
+    descriptions: Mapping[str, ModelDescription] | None = None,
     is_start: bool = False,
     now: datetime | None = None,
     step: Callable[[str], None] = lambda _: None,
@@ -223,6 +225,12 @@ def fill_store(
     A table's version is the snapshot's id; net changes are against the rows that the store holds,
     so that this works from several processes one after the other.
     """
+    tests = {name: it.tests for name, it in (descriptions or {}).items()}
+    outcomes = {
+        test.name: test.outcome
+        for test in chain.from_iterable(tests.values())
+        if test.outcome is not None
+    }
     specs = [
         ServedSpec(
             name,
@@ -230,12 +238,13 @@ def fill_store(
             f"gold.{name}",
             tuple(keys.get(name, ())),
             (event_times or {}).get(name),
+            (descriptions or {}).get(name, ModelDescription()),
+            {test.name: test for test in tests.get(name, ())},
         )
         for name in models
     ]
-    snapshot = mark(
-        make_snapshot(snapshot_id, models, as_of, epoch=epoch, fingerprints=fingerprints)
-    )
+    snapshot = make_snapshot(snapshot_id, models, as_of, epoch=epoch, fingerprints=fingerprints)
+    snapshot = mark(replace(snapshot, tests=outcomes))
 
     def read_change(relation: str, from_version: int | None, to_version: int) -> pa.Table:
         new = models[relation.removeprefix("gold.")]

@@ -1,4 +1,4 @@
-"""Builds the texts of the pages of served models: rows, columns, key, age, and a table of rows.
+"""Builds the texts of the pages of served models: rows, columns, tests, key, age, filters.
 
 Used by the page of any project; it knows no model by name.
 """
@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from livemart.serve.auth.callers import Caller
+from livemart.serve.models.row_questions import RowQuestion
+from livemart.serve.page.charts import is_number
+from livemart.serve.page.model_address import OPERATORS, ModelAddress, Pair
 from livemart.serve.page.text import DASH, age, count
-from livemart.store.served import ServedModel
+from livemart.store.served import DescribedTest, ModelDescription, ServedModel
 from livemart.store.snapshot_view import SnapshotView
 from livemart.store.value_forms import json_value
 
-_LONGEST_CELL = 300
+_LONGEST_CELL = 160
+_OUTCOMES = {"pass": "passed", "warn": "warned", "fail": "failed", "error": "has an error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +75,171 @@ def _cell(value: Any, kind: str) -> str:
         return DASH
     text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
     return text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]}\N{HORIZONTAL ELLIPSIS}"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadView:
+    """The head of a column of rows; `sort_href` is empty if it cannot be sorted.
+
+    `look`: of its values: `number`, `text` or `plain`, which is never broken.
+    """
+
+    name: str
+    kind: str
+    look: str
+    sorting: str
+    sort_href: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestView:
+    """A test: `words` are the outcome in words."""
+
+    name: str
+    outcome: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnView:
+    """A column of a model; `toggle_href` shows or hides it, and is empty for the last one shown."""
+
+    name: str
+    kind: str
+    text: str
+    is_key: bool
+    is_shown: bool
+    toggle_href: str
+    tests: Sequence[TestView]
+
+
+@dataclass(frozen=True, slots=True)
+class AboutView:
+    """A model in the words of its project, as far as a caller may know them.
+
+    `is_missing`: the store does not know them. `model_tests`: those of no single column.
+    """
+
+    paragraphs: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    tests: Mapping[str, Sequence[TestView]] = field(default_factory=dict)
+    model_tests: Sequence[TestView] = ()
+    sql: str = ""
+    compiled_sql: str = ""
+    is_missing: bool = False
+
+    @property
+    def has_texts(self) -> bool:
+        """True if a column is described."""
+        return bool(self.columns)
+
+    @property
+    def is_told(self) -> bool:
+        """True if there is more to say of the columns than their types."""
+        return bool(self.columns or self.tests)
+
+
+def build_about(
+    model: ServedModel, description: ModelDescription | None, caller: Caller
+) -> AboutView:
+    """Return how a model is described to a caller.
+
+    Tests are of the rows of all tenants, and SQL names other models: both are for admins.
+    """
+    if description is None:
+        return AboutView(is_missing=True)
+    paragraphs = [part.strip() for part in description.text.split("\n\n") if part.strip()]
+    by_lower = {name.lower(): text for name, text in description.columns.items()}
+    columns = {name: by_lower[name.lower()] for name in model.kinds if by_lower.get(name.lower())}
+    if not caller.is_admin:
+        return AboutView(paragraphs, columns)
+    tests: dict[str, list[TestView]] = {}
+    of_model: list[TestView] = []
+    names = {name.lower(): name for name in model.kinds}
+    for test in description.tests:
+        column = names.get((test.column or "").strip("`").lower())
+        (of_model if column is None else tests.setdefault(column, [])).append(_test(test))
+    return AboutView(
+        paragraphs, columns, tests, of_model, description.sql, description.compiled_sql
+    )
+
+
+def _test(test: DescribedTest) -> TestView:
+    outcome = test.outcome or ""
+    name = test.name if test.kind is None or test.column is None else test.kind
+    return TestView(name, outcome, _OUTCOMES.get(outcome, outcome or "not run yet"))
+
+
+def build_heads(address: ModelAddress, question: RowQuestion) -> list[HeadView]:
+    """Return the heads of the columns that are shown."""
+    heads = []
+    for name, kind in question.columns_of(address.model):
+        sorting, href = ("none", "") if kind == "json" else address.sorted_by(name)
+        look = "text" if kind in ("string", "json", "binary") else "plain"
+        look = "number" if is_number(kind) else look
+        heads.append(HeadView(name, kind, look, sorting, href))
+    return heads
+
+
+def build_columns(
+    address: ModelAddress, question: RowQuestion, about: AboutView
+) -> list[ColumnView]:
+    """Return all columns of a model, shown or not."""
+    model, shown = address.model, question.columns
+    views = []
+    for name, kind in model.columns:
+        others = [other for other in shown if other != name]
+        toggled = others if name in shown else [it for it in model.kinds if it in (*shown, name)]
+        views.append(
+            ColumnView(
+                name,
+                kind,
+                about.columns.get(name, ""),
+                name in model.row_key,
+                name in shown,
+                address.showing(toggled) if toggled else "",
+                about.tests.get(name, ()),
+            )
+        )
+    return views
+
+
+def build_conditions(address: ModelAddress) -> list[tuple[str, str]]:
+    """Return what the rows have in common, in words, each with the address without it."""
+    of_keys = [("key", text) for text in address.all("key")]
+    of_time = [(name, text) for name in ("from", "to") for text in address.all(name)]
+    pairs: list[Pair] = [*of_keys, *of_time, *address.conditions]
+    return [(_condition_words(pair), address.without(pair)) for pair in pairs]
+
+
+def _condition_words(pair: Pair) -> str:
+    name, text = pair
+    if name == "key":
+        column, _, value = text.partition(":")
+        return f"{column} = {value}"
+    operator, _, value = text.partition(".")
+    if text in OPERATORS:
+        return f"{name} {OPERATORS[text]}"
+    return f"{name} {OPERATORS[operator]} {value}" if operator in OPERATORS else f"{name} {text}"
+
+
+def extent_words(model: ModelView, shown: int, address: ModelAddress, *, has_more: bool) -> str:
+    """Return how many rows are shown, of how many, and in which order."""
+    key = ", ".join(model.key)
+    repeats = f"One row per {key}." if key else "No key: equal rows are counted."
+    if not shown:
+        is_asked = bool(address.conditions or address.first("after") or address.first("key"))
+        rows = "No row is like this." if is_asked else "No rows."
+        return f"{repeats} {rows}"
+    word = "row" if shown == 1 else "rows"
+    if address.first("after") is not None:
+        rows = f"{count(shown)} {word} behind those of the page before"
+    elif has_more:
+        rows = f"The first {count(shown)} {word}" if shown > 1 else "The first row"
+        if model.row_count != DASH and not build_conditions(address):
+            rows += f" of {model.row_count}"
+    else:
+        rows = f"{count(shown)} {word}"
+    in_order = f", in the order of {'your choice' if address.first('order') else 'the key'}"
+    is_ordered = has_more and (key or address.first("order"))
+    return f"{repeats} {rows}{in_order if is_ordered else ''}."

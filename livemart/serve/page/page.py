@@ -38,14 +38,16 @@ from livemart.serve.letters.letter_desk import LetterDesk, read_place, utc_momen
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.run_watch import RunWatch
 from livemart.serve.live.snapshot_json import times_of
-from livemart.serve.models.pull import may_read, unknown_model
+from livemart.serve.models.pull import may_read
 from livemart.serve.owner.bodies import restaurants_of
 from livemart.serve.owner.facts import WINDOWS, first_window, has_owner_models
 from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.pull import known_window, unknown_restaurant
 from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page.letters_view import LETTERS_PATH, build_letters
-from livemart.serve.page.models_view import build_model, build_rows
+from livemart.serve.page.model_address import ModelAddress
+from livemart.serve.page.model_page import build_page, find_served, read_rows
+from livemart.serve.page.models_view import build_about, build_model
 from livemart.serve.page.run_words import failure_words, waiting_words
 from livemart.serve.page.text import DASH, LocalFormat, age
 from livemart.serve.page.view import build_view
@@ -59,8 +61,6 @@ _FIRST_WINDOW = "24h"
 _BUTTONS = (("1h", "1 h", ""), ("24h", "24 h", ""), ("168h", "168 h", "(7 days)"))
 # Neither another host (`//`, `/\\`) nor a blank that a browser would drop in between.
 _OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
-# Rows of a model on its page: the API has them all.
-_MOST_SHOWN = 100
 # Letters of a page; a record may be 8 KiB.
 _MOST_LETTERS = 50
 # A longer list is no help: an id in the address is.
@@ -210,22 +210,23 @@ def _models_page(request: Request, caller: CallerOf) -> Response:
 
 
 def _model_page(request: Request, caller: CallerOf, name: str) -> Response:
-    """Answer with a model's first rows; its script asks for the same again."""
+    """Answer with a model's rows and chart; its script asks for the same again."""
     with _newest(request) as view:
-        model = view.models().get(name)
-        if model is None or not may_read(caller, model):
-            raise unknown_model()
+        model = find_served(view, caller, name)
+        address = ModelAddress.of(model, request.query_params.multi_items())
+        if (filtered := address.filtered()) is not None:
+            return RedirectResponse(filtered, status_code=303, headers=_UNSTORED)
         values = _of_snapshot(request, caller, view)
-        rows = view.rows(name, tenants=caller.tenants, limit=_MOST_SHOWN + 1)
-        note_rows(request, len(rows))
-        shown = build_model(view, model, caller, values["now"])
+        shown, chart = read_rows(request, caller, view, address)
+        model_view = build_model(view, model, caller, values["now"])
+        about = build_about(model, view.description(name), caller)
     return _page(
         "model.html",
         headers=_UNSTORED,
-        model=shown,
-        rows=build_rows(model, rows[:_MOST_SHOWN]),
-        is_truncated=len(rows) > _MOST_SHOWN,
+        model=model_view,
+        chart=chart,
         interval_seconds=part_of(request, Settings).every.total_seconds(),
+        **build_page(address, shown, model_view, about),
         **values,
     )
 
@@ -332,6 +333,8 @@ def _problem_page(request: Request, error: Exception) -> Response:
         return _form(request, target, problem)
     if problem.status in (429, 500, 503):
         href, action = target, "Try again"
+    elif problem.status in (400, 410, 422) and (path := _model_path(request)) is not None:
+        href, action = path, "All rows"
     elif request.url.path == "/" or problem.code == "MODEL_UNKNOWN":
         # A problem of the first page does not lead there again.
         href, action = "/models", "Served models"
@@ -352,6 +355,12 @@ def _problem_page(request: Request, error: Exception) -> Response:
         href=href,
         action=action,
     )
+
+
+def _model_path(request: Request) -> str | None:
+    """Return the path of a model's page without what was asked of it; None for another page."""
+    path = _own_path(_target_of(request).partition("?")[0])
+    return path if path.startswith("/models/") else None
 
 
 def _form(

@@ -31,6 +31,8 @@ _LINES = [
     ("edge", "surface"),
     ("accent", "surface"),
     ("before", "surface"),
+    *((f"look-{number}", "surface") for number in range(4)),
+    ("down", "surface"),
     ("alert-edge", "ground"),
     ("alert-edge", "alert"),
     ("bad-edge", "ground"),

@@ -68,4 +68,4 @@ def test_long_cells_are_cut_and_bytes_are_counted() -> None:
 
     ((text, blob),) = build_rows(wide, [{"text": "x" * 5000, "blob": b"y" * 5000}])
 
-    assert (len(text), text[-1], blob) == (301, "\N{HORIZONTAL ELLIPSIS}", "5,000 bytes")
+    assert (len(text), text[-1], blob) == (161, "\N{HORIZONTAL ELLIPSIS}", "5,000 bytes")

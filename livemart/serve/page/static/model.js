@@ -5,7 +5,9 @@ const PATIENCE_MS = 15_000;
 const SPREAD_MS = 500;
 const WORDS = { connecting: "Connecting", live: "Live", offline: "Offline, retrying", paused: "Paused" };
 // What changes; the rest of the page keeps its place, its focus and what is selected in it.
-const PARTS = ["about", "rows"];
+const PARTS = ["about", "chart", "extent", "cells", "pages", "columns"];
+// So long a changed row is marked.
+const MARKED_MS = 4_000;
 
 const byId = (id) => document.getElementById(id);
 let source = null;
@@ -72,7 +74,7 @@ async function takeOver() {
   const ours = request;
   const patience = setTimeout(() => ours.abort("no answer"), PATIENCE_MS);
   try {
-    const answer = await fetch(location.pathname, { headers: { Accept: "text/html" }, signal: ours.signal });
+    const answer = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" }, signal: ours.signal });
     // Signed out, or not served any more: the server says which.
     if ([401, 403, 404].includes(answer.status)) return location.reload();
     if (!answer.ok) throw new Error(answer.statusText);
@@ -93,12 +95,34 @@ async function takeOver() {
 // Text of records is only ever text: the server has escaped it.
 function paint(next) {
   const { scrollLeft, scrollTop } = byId("rows");
-  for (const part of PARTS) byId(part).replaceChildren(...next.getElementById(part).childNodes);
+  const before = new Set(textsOf(byId("cells")));
+  for (const name of PARTS) {
+    const [part, newer] = [byId(name), next.getElementById(name)];
+    // Whoever is at work in it keeps it.
+    if (part.contains(document.activeElement) || part.innerHTML === newer.innerHTML) continue;
+    part.replaceChildren(...newer.childNodes);
+    part.hidden = newer.hidden;
+  }
   byId("rows").scrollTo(scrollLeft, scrollTop);
   const { snapshot, epoch } = next.getElementById("model").dataset;
   const shown = byId("model").dataset;
-  if (snapshot !== shown.snapshot) byId("status").textContent = `Rows of snapshot ${snapshot}.`;
+  if (snapshot !== shown.snapshot) {
+    mark(before);
+    byId("status").textContent = `Rows of snapshot ${snapshot}.`;
+  }
   Object.assign(shown, { snapshot, epoch });
+}
+
+function textsOf(body) {
+  return [...body.rows].map((row) => [...row.cells].map((cell) => cell.textContent).join("\0"));
+}
+
+// Marks for a moment the rows that were not there, or not so.
+function mark(before) {
+  const texts = textsOf(byId("cells"));
+  const changed = [...byId("cells").rows].filter((_, place) => !before.has(texts[place]));
+  for (const row of changed) row.classList.add("changed");
+  setTimeout(() => changed.forEach((row) => row.classList.remove("changed")), MARKED_MS);
 }
 
 byId("pause").addEventListener("click", () => {

@@ -1,0 +1,324 @@
+"""Draws a chart as the page's template needs it: paths and bars as numbers, all else as text.
+
+Used by a model's page. The picture is stretched to its place, so its lines have no text: the page
+writes the text beside them, in its own size. No style is needed, as the policy forbids any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import ROUND_FLOOR, Decimal
+from typing import Any
+
+from babel.dates import format_datetime
+from babel.numbers import format_compact_decimal, format_decimal
+
+from livemart.serve.page.charts import (
+    MOST_BARS,
+    MOST_LINES,
+    MOST_TILES,
+    Chart,
+    Line,
+    Row,
+    lines_of,
+    name_of,
+    plotted,
+)
+from livemart.serve.page.text import DASH, LOCALE
+
+# The size of the picture before it is stretched.
+WIDTH, HEIGHT = 1000, 300
+# Spaces between the marks of the axis.
+_SPACES = 4
+_SPACES_OF_TIME = 2
+# Pieces of the width in which the first, last, least and greatest point of a line are drawn: more
+# would look the same.
+_PIECES = 250
+# From here on an axis counts thousands and millions.
+_COMPACT_FROM = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LineView:
+    """A line: its number for its look, its path, and its newest, least and greatest value."""
+
+    look: int
+    name: str
+    path: str
+    newest: str
+    least: str
+    greatest: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinesView:
+    """Lines of one number, with the texts of both axes, from the top and from the left."""
+
+    number: str
+    words: str
+    y_marks: Sequence[str]
+    x_marks: Sequence[str]
+    grid: str
+    lines: Sequence[LineView]
+
+
+@dataclass(frozen=True, slots=True)
+class BarView:
+    """A bar: its name, its value as text, and its start and width in percent of the place."""
+
+    name: str
+    value: str
+    start: str
+    width: str
+    is_below: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BarsView:
+    """Bars of one number; `zero`: where they begin, in percent of the place."""
+
+    number: str
+    words: str
+    zero: str
+    bars: Sequence[BarView]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartView:
+    """A chart of a model: one picture for each number.
+
+    `caption`: which rows it shows, and which it leaves out. `x` and `names`: see `Chart`.
+    """
+
+    kind: str
+    caption: str
+    x: str
+    names: str
+    lines: Sequence[LinesView] = ()
+    bars: Sequence[BarsView] = ()
+    tiles: Sequence[tuple[str, str]] = ()
+
+
+def build_chart(
+    chart: Chart, rows: Sequence[Row], kinds: dict[str, str], *, scope: str, is_sorted: bool
+) -> ChartView:
+    """Return the texts and numbers of a chart.
+
+    Args:
+        chart: the columns.
+        rows: all rows of the chart.
+        kinds: of the columns, by name.
+        scope: which rows they are, in words; empty if they are all.
+        is_sorted: the reader has chosen the order of the rows, and bars keep it.
+    """
+    names = ", ".join(chart.names)
+    if chart.kind == "tiles":
+        tiles = [(name, exact(rows[0][name])) for name in chart.numbers[:MOST_TILES]]
+        return ChartView("tiles", "The only row.", "", "", tiles=tiles)
+    if chart.kind == "bars":
+        bars = [_bars(chart, number, rows, is_sorted=is_sorted) for number in chart.numbers]
+        return ChartView("bars", _bars_caption(rows, scope, is_sorted), "", names, bars=bars)
+    others = lines_of(chart, chart.numbers[0], rows)[1]
+    left_out = f"The {MOST_LINES} busiest of {MOST_LINES + others} lines. " if others else ""
+    zone = "" if kinds[chart.x] != "timestamp" else " Times are UTC."
+    caption = f"{left_out}{_sentence(scope)}{zone}".strip()
+    views = [_lines(chart, number, rows, kinds[chart.x]) for number in chart.numbers]
+    return ChartView("lines", caption, chart.x, names, lines=views)
+
+
+def exact(value: Any) -> str:
+    """Return a number with all its digits and with thousands apart, or a dash.
+
+    >>> exact(Decimal("-1234567.50"))
+    '-1,234,567.50'
+    """
+    if plotted(value) is None:
+        return DASH if value is None else str(value)
+    if isinstance(value, float):
+        is_plain = value == 0 or 1e-4 <= abs(value) < 1e15
+        return f"{value:,.15g}" if is_plain else f"{value:g}"
+    return f"{value:,}"
+
+
+def marks_of(values: Sequence[float]) -> list[Decimal]:
+    """Return five round numbers, ascending and equally far apart, that hold all these values.
+
+    >>> write_marks(marks_of([3.0, 97.0]))
+    ['0', '25', '50', '75', '100']
+    """
+    low, high = min(values), max(values)
+    # A course is seen from zero, unless it is far away from it.
+    if low >= 0 and (low < high / 2 or low == high):
+        low = 0.0
+    elif high <= 0 and (high > low / 2 or low == high):
+        high = 0.0
+    if low == high:
+        high = 1.0
+    first, last = Decimal(repr(low)), Decimal(repr(high))
+    step = _step((last - first) / _SPACES)
+    while True:
+        start = (first / step).to_integral_value(ROUND_FLOOR) * step
+        if start + step * _SPACES >= last:
+            marks = [start + step * number for number in range(_SPACES + 1)]
+            return marks
+        step = _step(step * Decimal("1.01"))
+
+
+def write_marks(marks: Sequence[Decimal]) -> list[str]:
+    """Return the texts of marks of an axis, as short as they can be.
+
+    >>> write_marks([Decimal(0), Decimal(500_000), Decimal(1_000_000)])
+    ['0', '500K', '1M']
+    """
+    largest = max(map(abs, marks))
+    if largest >= Decimal("1e15") or (largest and largest < Decimal("1e-4")):
+        return [f"{mark.normalize():.3g}" if mark else "0" for mark in marks]
+    if largest >= _COMPACT_FROM:
+        return [
+            format_compact_decimal(mark, locale=LOCALE, fraction_digits=2) if mark else "0"
+            for mark in marks
+        ]
+    return [format_decimal(mark, format="#,##0.######", locale=LOCALE) for mark in marks]
+
+
+def _step(least: Decimal) -> Decimal:
+    """Return the least round number that is not below this one: 1, 2, 2.5 or 5 times a power."""
+    power = Decimal(1).scaleb(least.adjusted())
+    return next(
+        power * factor
+        for factor in (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
+        if power * factor >= least
+    )
+
+
+def _lines(chart: Chart, number: str, rows: Sequence[Row], kind: str) -> LinesView:
+    lines, _ = lines_of(chart, number, rows)
+    moments = [moment for line in lines for moment, _ in line.points]
+    start, end = min(moments), max(moments)
+    values = [
+        value for line in lines for _, raw in line.points if (value := plotted(raw)) is not None
+    ]
+    marks = marks_of(values or [0.0])
+    views = [_line(look, line, (start, end), marks) for look, line in enumerate(lines)]
+    times = [start + (end - start) * part / _SPACES_OF_TIME for part in range(_SPACES_OF_TIME + 1)]
+    places = [HEIGHT * place // _SPACES for place in range(_SPACES + 1)]
+    ends = [_moment_words(moment, end - start, kind) for moment in (start, end)]
+    count = f"{len(lines)} lines" if len(lines) > 1 else "One line"
+    return LinesView(
+        number,
+        f"{count} of {number} by {chart.x}, from {ends[0]} to {ends[1]}. "
+        "The table below has the newest, least and greatest value of each.",
+        write_marks(marks)[::-1],
+        [_moment_words(moment, end - start, kind) for moment in times],
+        "".join(f"M0 {place}H{WIDTH}" for place in places),
+        views,
+    )
+
+
+def _line(
+    look: int, line: Line, span: tuple[datetime, datetime], marks: Sequence[Decimal]
+) -> LineView:
+    values = [value for _, value in line.points if value is not None]
+    return LineView(
+        look,
+        line.name,
+        _path(line, span, marks),
+        exact(values[-1] if values else None),
+        exact(min(values, key=_as_float, default=None)),
+        exact(max(values, key=_as_float, default=None)),
+    )
+
+
+def _as_float(value: Any) -> float:
+    return plotted(value) or 0.0
+
+
+def _path(line: Line, span: tuple[datetime, datetime], marks: Sequence[Decimal]) -> str:
+    """Return the line's path: a gap where a value is not known, a dot where it is alone."""
+    # The lines that are left may all be of one moment.
+    start, width = span[0], (span[1] - span[0]) or timedelta(1)
+    low, high = marks[0], marks[-1]
+    runs: list[list[tuple[float, float]]] = [[]]
+    for moment, raw in line.points:
+        if (value := plotted(raw)) is None:
+            runs.append([])
+            continue
+        # Not as floats: the difference of two of them may be larger than the largest one.
+        y = float(HEIGHT * (high - Decimal(value)) / (high - low))
+        runs[-1].append((WIDTH * ((moment - start) / width), y))
+    pieces = []
+    for run in filter(None, runs):
+        points = [f"{x:.1f} {y:.1f}" for x, y in thinned(run)]
+        pieces.append(f"M{points[0]}" + ("h0" if len(points) == 1 else "L" + " ".join(points[1:])))
+    return "".join(pieces)
+
+
+def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points that draw the same line: of each piece the first, last, top and bottom."""
+    if len(points) <= 4 * _PIECES:
+        return list(points)
+    pieces: dict[int, list[int]] = {}
+    for place, (x, _) in enumerate(points):
+        pieces.setdefault(math.floor(x * _PIECES / WIDTH), []).append(place)
+    kept: list[tuple[float, float]] = []
+    for places in pieces.values():
+        by_height = sorted(places, key=lambda place: points[place][1])
+        chosen = {places[0], places[-1], by_height[0], by_height[-1]}
+        kept.extend(points[place] for place in sorted(chosen))
+    return kept
+
+
+def _bars(chart: Chart, number: str, rows: Sequence[Row], *, is_sorted: bool) -> BarsView:
+    known = [(name_of(row, chart.names), row[number]) for row in rows]
+    if not is_sorted:
+        # A bar without a value comes last.
+        known.sort(key=lambda bar: (plotted(bar[1]) is None, -(plotted(bar[1]) or 0.0), bar[0]))
+    shown = known[:MOST_BARS]
+    values = [value for _, raw in shown if (value := plotted(raw)) is not None]
+    low, high = min([0.0, *values]), max([0.0, *values])
+    # The difference of two huge numbers may be larger than any number.
+    scale = max(abs(low), abs(high)) or 1.0
+    low, high = low / scale, high / scale
+    room = (high - low) or 1.0
+    bars = []
+    for name, raw in shown:
+        value = (plotted(raw) or 0.0) / scale
+        start, end = min(value, 0.0), max(value, 0.0)
+        bars.append(
+            BarView(
+                name,
+                exact(raw),
+                _percent((start - low) / room),
+                _percent((end - start) / room),
+                value < 0,
+            )
+        )
+    words = f"{number} by {', '.join(chart.names)}"
+    return BarsView(number, words, _percent(-low / room), bars)
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.2f}%"
+
+
+def _bars_caption(rows: Sequence[Row], scope: str, is_sorted: bool) -> str:
+    if len(rows) > MOST_BARS:
+        word = "first" if is_sorted else "greatest"
+        return f"The {MOST_BARS} {word} of {scope or f'{len(rows)} rows'}."
+    return _sentence(scope)
+
+
+def _sentence(scope: str) -> str:
+    return f"{scope[:1].upper()}{scope[1:]}." if scope else ""
+
+
+def _moment_words(moment: datetime, span: timedelta, kind: str) -> str:
+    """Return a moment as exactly as the span asks for."""
+    if kind != "date" and span < timedelta(days=3):
+        pattern = "d MMM HH:mm" if span >= timedelta(minutes=3) else "d MMM HH:mm:ss"
+    else:
+        pattern = "d MMM y" if span > timedelta(days=300) else "d MMM"
+    return format_datetime(moment, pattern, tzinfo=moment.tzinfo, locale=LOCALE)

@@ -1,0 +1,163 @@
+"""Holds the address of a model's page: what it asks for, and the addresses that it leads to.
+
+Used by a model's page, whose every choice is in its address. Its links and its form need no script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from livemart.serve.page.charts import ChartWish
+from livemart.store.served import ServedModel
+
+# Parameters of `/v1/models/{name}` that decide which rows there are, and their order; then those
+# that do not.
+OF_ROWS = ("key", "from", "to", "time_column", "order")
+_OF_A_PAGE = ("select", "limit", "after")
+# Those that only the page has: a column of this name is out of reach of a condition here.
+WHERE, IS, VALUE = "page.where", "page.is", "page.value"
+CHART, X, NUMBER, BY = "page.chart", "page.x", "page.number", "page.by"
+_OF_THE_FORM = (WHERE, IS, VALUE)
+_OF_THE_CHART = (CHART, X, NUMBER, BY)
+OPERATORS = {
+    "eq": "=",
+    "neq": "\N{NOT EQUAL TO}",
+    "gt": ">",
+    "gte": "\N{GREATER-THAN OR EQUAL TO}",
+    "lt": "<",
+    "lte": "\N{LESS-THAN OR EQUAL TO}",
+    "in": "one of",
+    "is.null": "is empty",
+    "is.not_null": "is not empty",
+}
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAddress:
+    """An address of a model's page: its parameters, without those that it does not know."""
+
+    model: ServedModel
+    asked: tuple[Pair, ...]
+
+    @classmethod
+    def of(cls, model: ServedModel, parameters: Sequence[Pair]) -> ModelAddress:
+        """Return the address with these parameters; empty ones are those of an empty field."""
+        known = {*OF_ROWS, *_OF_A_PAGE, *_OF_THE_FORM, *_OF_THE_CHART, *model.kinds}
+        asked = tuple((name, text) for name, text in parameters if name in known and text)
+        return cls(model, asked)
+
+    def first(self, name: str) -> str | None:
+        """Return the value of a parameter; None without one."""
+        return next((text for other, text in self.asked if other == name), None)
+
+    def all(self, name: str) -> list[str]:
+        """Return all values of a parameter."""
+        return [text for other, text in self.asked if other == name]
+
+    @property
+    def conditions(self) -> list[Pair]:
+        """The columns with what is asked of them, in the API's form."""
+        own = {*OF_ROWS, *_OF_A_PAGE, *_OF_THE_FORM, *_OF_THE_CHART}
+        return [(name, text) for name, text in self.asked if name not in own]
+
+    @property
+    def chart_wish(self) -> ChartWish:
+        """The chart that is asked for."""
+        return ChartWish(
+            self.first(CHART) or "",
+            self.first(X) or "",
+            tuple(self.all(NUMBER)),
+            tuple(self.all(BY)),
+        )
+
+    @property
+    def path(self) -> str:
+        """The page without parameters."""
+        return f"/models/{quote(self.model.name, safe='')}"
+
+    @property
+    def here(self) -> str:
+        """This address."""
+        return self._write(self.asked)
+
+    @property
+    def first_page(self) -> str:
+        """The address of the first page of these rows."""
+        return self._write(self._without("after"))
+
+    def next_page(self, cursor: str) -> str:
+        """Return the address of the rows behind these."""
+        return self._write([*self._without("after"), ("after", cursor)])
+
+    def filtered(self) -> str | None:
+        """Return the address with the condition of the form; None if the form was not sent."""
+        if not any(self.first(name) for name in _OF_THE_FORM):
+            return None
+        asked = self._without("after", *_OF_THE_FORM)
+        column, operator = self.first(WHERE), self.first(IS) or "eq"
+        if column is not None and column in self.model.kinds and operator in OPERATORS:
+            text = self.first(VALUE) or ""
+            if operator == "in":
+                text = text if text.startswith("(") else f"({text})"
+            asked.append((column, operator if operator.startswith("is.") else f"{operator}.{text}"))
+        return self._write(asked)
+
+    def without(self, pair: Pair) -> str:
+        """Return the address without a condition."""
+        left = self._without("after")
+        left.remove(pair)
+        return self._write(left)
+
+    def sorted_by(self, column: str) -> tuple[str, str]:
+        """Return how rows are sorted by a column now, and the address of the next way.
+
+        The ways are `none`, `ascending`, `descending`, and `none` again.
+        """
+        quoted = quoted_item(column)
+        asked = self._without("after", "order")
+        order = self.first("order")
+        if order in (quoted, f"{quoted}.asc"):
+            return "ascending", self._write([*asked, ("order", f"{quoted}.desc")])
+        if order == f"{quoted}.desc":
+            return "descending", self._write(asked)
+        return "none", self._write([*asked, ("order", f"{quoted}.asc")])
+
+    def showing(self, columns: Sequence[str]) -> str:
+        """Return the address with these columns shown."""
+        asked = self._without("select")
+        if list(columns) != list(self.model.kinds):
+            asked.append(("select", ",".join(map(quoted_item, columns))))
+        return self._write(asked)
+
+    def hidden(self, *names: str) -> list[Pair]:
+        """Return what a form must send along, but for these parameters."""
+        return self._without("after", *names)
+
+    def download(self, form: str, most: int) -> str:
+        """Return the address of these rows at the API, from the first one on."""
+        asked = self._without("limit", "after", *_OF_THE_FORM, *_OF_THE_CHART)
+        path = f"/v1/models/{quote(self.model.name, safe='')}"
+        return f"{path}?{_query([*asked, ('limit', str(most)), ('format', form)])}"
+
+    def _without(self, *names: str) -> list[Pair]:
+        return [pair for pair in self.asked if pair[0] not in names]
+
+    def _write(self, asked: Sequence[Pair]) -> str:
+        return f"{self.path}?{_query(asked)}" if asked else self.path
+
+
+def quoted_item(name: str) -> str:
+    """Return a name as an item of a list of the API: in quotes if it has signs of lists."""
+    if any(sign in name for sign in '",()\\'):
+        escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return name
+
+
+def _query(asked: Sequence[Pair]) -> str:
+    # Signs that addresses may hold and the API's parameters are full of stay legible.
+    return urlencode(list(asked), safe=".,():", quote_via=quote)

@@ -1,0 +1,224 @@
+"""Answers with the page of a served model: its rows as the API's own parameters ask for them.
+
+Used by the router of pages. Rights, conditions, order and cursors are those of `/v1/models/{name}`:
+an address of the one is an address of the other, but for the parameters that begin with `page.`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import Request
+
+from livemart.serve.auth.callers import Caller
+from livemart.serve.auth.seal import Seal
+from livemart.serve.http.parts import part_of
+from livemart.serve.http.problems import ProblemError
+from livemart.serve.live.snapshot_json import json_text
+from livemart.serve.models.pull import Filters, may_read, read_filters, unknown_model
+from livemart.serve.models.row_cursors import RowCursors, order_kinds
+from livemart.serve.models.row_questions import RowQuestion, read_row_question
+from livemart.serve.models.written_rows import place_of
+from livemart.serve.page.chart_view import ChartView, build_chart
+from livemart.serve.page.charts import Row, choose_chart, is_number, is_time, time_of
+from livemart.serve.page.model_address import OF_ROWS, OPERATORS, ModelAddress
+from livemart.serve.page.models_view import (
+    AboutView,
+    ModelView,
+    build_columns,
+    build_conditions,
+    build_heads,
+    build_rows,
+    extent_words,
+)
+from livemart.serve.shares.shares import note_rows
+from livemart.store.positions import Position
+from livemart.store.row_places import order_columns
+from livemart.store.served import ServedModel
+from livemart.store.snapshot_view import AskedRows, SnapshotView
+
+MOST_SHOWN = 100
+# The API writes more rows; a browser would take seconds to show them.
+_MOST_ASKED = 500
+# Rows of a chart that is no picture of the rows below it alone.
+_CHARTED = 2_000
+# In a larger model the newest rows are not found without reading them all.
+_MOST_SEARCHED = 200_000
+MOST_LOADED = 10_000
+FORMS = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow", "json": "JSON"}
+_CHARTS = [("lines", "Lines"), ("bars", "Bars"), ("tiles", "Tiles"), ("none", "None")]
+_MOMENT: TypeAdapter[datetime] = TypeAdapter(datetime)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRows:
+    """Rows of a page: with the columns of `question`, and what the address says of them.
+
+    `next`: the cursor of the rows behind them, None if there are none. `has_changed`: the rows of
+    the page before were those of an earlier snapshot.
+    """
+
+    rows: list[Row]
+    question: RowQuestion
+    next: str | None
+    has_changed: bool
+
+
+def find_served(view: SnapshotView, caller: Caller, name: str) -> ServedModel:
+    """Return a model that the caller may read.
+
+    Raises:
+        ProblemError: MODEL_UNKNOWN.
+    """
+    model = view.models().get(name)
+    if model is None or not may_read(caller, model):
+        raise unknown_model()
+    return model
+
+
+def read_rows(
+    request: Request, caller: Caller, view: SnapshotView, address: ModelAddress
+) -> tuple[ShownRows, ChartView | None]:
+    """Return the rows and the chart that an address asks for.
+
+    Raises:
+        ProblemError: PARAMETER_WRONG, POSITION_REFUSED, SNAPSHOT_GONE.
+    """
+    model = address.model
+    order, after = address.first("order"), address.first("after")
+    question = read_row_question(model, address.conditions, address.first("select"), order)
+    filters = _read_filters(address)
+    asked = _asked(caller, question, filters)
+    limit = _read_limit(address)
+    in_turn = order_columns(model, question.order_by)
+    asked["columns"] = tuple(dict.fromkeys([*question.columns, *in_turn]))
+    which = [pair for pair in address.asked if pair[0] in OF_ROWS or pair in address.conditions]
+    cursors = RowCursors(
+        part_of(request, Seal), model.name, caller.tenants, json_text(sorted(which))
+    )
+    kinds = order_kinds(model, question.order_by)
+    since, behind = (None, None) if after is None else cursors.read(after, kinds)
+    page: AskedRows = {**asked, "behind": behind, "limit": limit + 1}
+    rows = view.rows(model.name, **page)
+    note_rows(request, len(rows))
+    shown, next_ = rows[:limit], None
+    if len(rows) > limit:
+        here = Position(view.published.snapshot_id, view.mark(model.name))
+        next_ = cursors.write(here, place_of(model, in_turn, shown, behind), kinds)
+    has_changed = since is not None and not view.is_unchanged(model.name, since, caller.tenants)
+    found = ShownRows(list(shown), question, next_, has_changed)
+    return found, _read_chart(request, view, address, asked)
+
+
+def build_page(
+    address: ModelAddress, shown: ShownRows, model: ModelView, about: AboutView
+) -> dict[str, Any]:
+    """Return the texts and addresses of the page, by the names of its template."""
+    kinds, question = address.model.kinds, shown.question
+    parts = [name for name, kind in kinds.items() if kind not in ("json", "binary", "double")]
+    across = [name for name in parts if is_time(kinds[name]) or kinds[name] == "string"]
+    of_rows = replace(address.model, columns=question.columns_of(address.model))
+    return {
+        "address": address,
+        "about": about,
+        "wish": address.chart_wish,
+        "columns": build_heads(address, question),
+        "all_columns": build_columns(address, question, about),
+        "rows": build_rows(of_rows, shown.rows),
+        "extent": extent_words(model, len(shown.rows), address, has_more=shown.next is not None),
+        "conditions": build_conditions(address),
+        "has_changed": shown.has_changed,
+        "is_later": address.first("after") is not None,
+        "next_href": shown.next and address.next_page(shown.next),
+        "downloads": [(word, address.download(form, MOST_LOADED)) for form, word in FORMS.items()],
+        "operators": list(OPERATORS.items()),
+        "filterable": [(name, name) for name in kinds],
+        "chart_kinds": _CHARTS,
+        "numbers": [(name, name) for name, kind in kinds.items() if is_number(kind)],
+        "across": [(name, name) for name in across],
+        "names": [(name, name) for name in parts if not is_time(kinds[name])],
+    }
+
+
+def _read_chart(
+    request: Request, view: SnapshotView, address: ModelAddress, asked: AskedRows
+) -> ChartView | None:
+    """Return the chart of the rows that an address asks for, whichever page of them is shown.
+
+    Args:
+        request: notes how many rows are read.
+        view: the snapshot.
+        address: with the wish for a chart.
+        asked: the rows.
+    """
+    model, wish = address.model, address.chart_wish
+    if wish.kind == "none":
+        return None
+    names = [name for name, kind in model.columns if kind not in ("json", "binary")]
+    time = time_of(model, wish)
+    is_large = view.row_count(model.name) > _MOST_SEARCHED
+    most, newest_first = _CHARTED, time is not None and not asked.get("order_by") and not is_large
+    if is_large:
+        most = MOST_SHOWN
+    order: AskedRows = {**asked, "columns": tuple(names), "limit": most + 1}
+    if newest_first and time is not None:
+        order = {**order, "order_by": (time,), "descending": (time,)}
+    rows = view.rows(model.name, **order)
+    note_rows(request, len(rows))
+    scope = ""
+    if len(rows) > most:
+        scope = f"the {'newest' if newest_first else 'first'} {most:,} rows"
+        rows = rows[:most]
+    chart = choose_chart(model, rows, wish)
+    if chart is None:
+        return None
+    is_sorted = bool(asked.get("order_by"))
+    return build_chart(chart, rows, dict(model.columns), scope=scope, is_sorted=is_sorted)
+
+
+def _asked(caller: Caller, question: RowQuestion, filters: Filters) -> AskedRows:
+    return {
+        "tenants": caller.tenants,
+        "equals": filters.equals,
+        "since": filters.since,
+        "until": filters.until,
+        "conditions": question.conditions,
+        "order_by": question.order_by,
+        "descending": question.descending,
+    }
+
+
+def _read_filters(address: ModelAddress) -> Filters:
+    return read_filters(
+        address.model,
+        address.all("key"),
+        _read_moment(address, "from"),
+        _read_moment(address, "to"),
+        address.first("time_column"),
+    )
+
+
+def _read_moment(address: ModelAddress, name: str) -> datetime | None:
+    text = address.first(name)
+    if text is None:
+        return None
+    try:
+        return _MOMENT.validate_python(text)
+    except ValidationError:
+        detail = f"{name}: write a time as 2026-03-01T12:00Z; found {text[:80]}"
+        raise ProblemError("PARAMETER_WRONG", detail) from None
+
+
+def _read_limit(address: ModelAddress) -> int:
+    text = address.first("limit")
+    if text is None:
+        return MOST_SHOWN
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= _MOST_ASKED):
+        raise ProblemError(
+            "PARAMETER_WRONG",
+            f"limit: write a number from 1 to {_MOST_ASKED}, the most of a page; found {text[:80]}",
+        )
+    return int(text)
