@@ -26,6 +26,13 @@ def is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
 
+def holds_time(kind: pa.DataType) -> bool:
+    """Return True for timestamps and dates, and for what holds one at any depth."""
+    if not pa.types.is_nested(kind):
+        return is_time(kind)
+    return any(holds_time(kind.field(place).type) for place in range(kind.num_fields))
+
+
 def micros(value: object) -> int | None:
     """Return microseconds since 1970 of a timestamp or date, None for anything else."""
     if isinstance(value, datetime):

@@ -17,6 +17,7 @@ from livemart.arrow.bags import WEIGHT, net_rows
 from livemart.arrow.variants import nothing_of
 from livemart.delta.log import Action, LogFile, log_file, read_entry
 from livemart.delta.parquet import read_change_file
+from livemart.delta.table_schema import OnlySparkError
 from livemart.errors import RefreshError, first_lines
 from livemart.storage.storage import Storage
 
@@ -109,6 +110,8 @@ def _logged_change(table: Storage, relation: str, version: int, schema: pa.Schem
             signs.append(pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows))
             pieces.append(rows)
     except FileNotFoundError as error:
+        raise changes_unavailable(relation, version, first_lines(error)) from error
+    except OnlySparkError as error:
         raise changes_unavailable(relation, version, first_lines(error)) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise changes_unavailable(relation, version, f"its schema differs ({error})") from error

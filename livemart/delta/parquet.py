@@ -27,7 +27,7 @@ from livemart.delta.skipping.bounds import (
     leaves_with_nan,
     log_statistics,
 )
-from livemart.delta.table_schema import require_whole
+from livemart.delta.table_schema import require_own_days, require_whole
 from livemart.storage.storage import Storage
 
 _Part = tuple[PartitionValues, pa.Table]
@@ -71,6 +71,7 @@ def read_change_file(table: Storage, action: Action, schema: pa.Schema) -> pa.Ta
     partition: PartitionValues = action.get("partitionValues") or {}
     file = open_file(table, action["path"], pre_buffer=False)
     present = set(file.schema_arrow.names) - set(partition)
+    require_own_days(file.metadata, schema.names)
     data = file.read(columns=[name for name in schema.names if name in present])
     values = {
         field.name: partition_value(text, field.type)
@@ -96,7 +97,7 @@ def completed(
     """Return so many rows of a file in a table's types, with what the file does not hold.
 
     Raises:
-        ShreddedError: its variants are in pieces.
+        OnlySparkError: its variants are in pieces.
     """
     require_whole(data.schema, schema)
     arrays = [

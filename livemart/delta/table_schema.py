@@ -6,10 +6,14 @@ a struct of two binaries, as which it would be compared by its bytes: the log sa
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.schema import ArrayType, MapType, StructType, VariantType
 
+from livemart.arrow.calendars import may_hold_old_days
 from livemart.arrow.types import plain_schema
 from livemart.arrow.variants import VARIANT, holds_variant, is_variant
 
@@ -28,23 +32,36 @@ def schema_of(table: DeltaTable) -> pa.Schema:
     )
 
 
-class ShreddedError(pa.ArrowInvalid):  # type: ignore[misc]
-    """A file holds parts of its variants in separate columns (`typed_value`).
+class OnlySparkError(pa.ArrowInvalid):  # type: ignore[misc]
+    """A file holds values that Arrow would read as others, and Spark as they are meant.
 
-    Arrow would cast them away and call the rest the variant; Spark alone puts them together.
+    Parts of its variants are in separate columns (`typed_value`), which Arrow would cast away. Or
+    its days are of the calendar of Spark 2.
     """
+
+
+def require_own_days(footer: pq.FileMetaData, columns: Collection[str]) -> None:
+    """Check that the days and times of a file are those that its numbers say.
+
+    Raises:
+        OnlySparkError
+    """
+    if may_hold_old_days(footer, columns):
+        raise OnlySparkError(
+            "a file with days before 1582 or times before 1900 in the calendar of Spark 2"
+        )
 
 
 def require_whole(stored: pa.Schema, schema: pa.Schema) -> None:
     """Check that the variants of a file are not shredded, of the columns of `schema`.
 
     Raises:
-        ShreddedError
+        OnlySparkError
     """
     for field in schema:
         place = stored.get_field_index(field.name) if holds_variant(field.type) else -1
         if place >= 0 and _is_shredded(stored.field(place).type, field.type):
-            raise ShreddedError(
+            raise OnlySparkError(
                 f"column {field.name}: its variants are shredded (delta.enableVariantShredding)"
             )
 

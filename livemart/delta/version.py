@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +21,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from livemart.arrow.bags import row_codes
+from livemart.arrow.calendars import first_of
+from livemart.arrow.times import holds_time, is_time
 from livemart.arrow.variants import holds_variant
 from livemart.delta.cache import FileCache
 from livemart.delta.features import may_have_been_unreadable, not_readable, unreadable_reason
@@ -29,7 +32,7 @@ from livemart.delta.parquet import completed, in_parallel, open_file
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.skipping.bounds import indexed_columns
 from livemart.delta.skipping.statistics import FileBounds
-from livemart.delta.table_schema import ShreddedError, require_whole, schema_of
+from livemart.delta.table_schema import OnlySparkError, require_own_days, require_whole, schema_of
 from livemart.errors import RefreshError
 from livemart.storage.storage import Storage
 
@@ -96,11 +99,12 @@ class TableVersion:
         self.is_plain = self.unreadable is None and "deletionVectors" not in features
         self.may_have_been_unreadable = may_have_been_unreadable(table)
         self.schema = schema_of(table)
-        self._variants = [field for field in self.schema if holds_variant(field.type)]
         metadata = table.metadata()
         self.table_id = str(metadata.id)
         self.partition_columns = tuple(metadata.partition_columns)
         stored = [name for name in self.schema.names if name not in self.partition_columns]
+        self._variants = [field for field in self.schema if holds_variant(field.type)]
+        self._times = frozenset(name for name in stored if holds_time(self.schema.field(name).type))
         # Columns that have statistics in the log.
         self.indexed = indexed_columns(stored, metadata.configuration)
         self._adds = pa.table(table.get_add_actions(flatten=True)).combine_chunks()
@@ -193,8 +197,8 @@ class TableVersion:
         names = list(columns) if columns is not None else self.schema.names
         expression = filter.expression() if isinstance(filter, RowFilter) else filter
         dataset = self._dataset(self._fragments(expression))
-        if self._variants:
-            self._require_whole(dataset.get_fragments(expression), names)
+        asked = () if expression is None else _columns_asked(expression, self.schema.names)
+        self._require_own_values(dataset.get_fragments(expression), [*names, *asked])
         if filter is None or expression is None:
             return dataset.to_table(columns=names).combine_chunks()
         passing = list(dataset.get_fragments(expression))
@@ -251,7 +255,8 @@ class TableVersion:
     ) -> Iterator[pa.Table]:
         asked = _columns_asked(filter, self.schema.names)
         names = [name for name in self.schema.names if name in columns or name in asked]
-        passing = self._dataset(self._fragments(filter)).get_fragments(filter)
+        passing = list(self._dataset(self._fragments(filter)).get_fragments(filter))
+        self._require_own_values(passing, names)
         for file in self._files_at([fragment.path for fragment in passing]):
             # Buffered ahead, a file of long values would be held whole.
             with self._open(file, pre_buffer=False) as source:
@@ -279,17 +284,44 @@ class TableVersion:
             return data.combine_chunks()
         try:
             return completed(data, schema, file.partition, count).combine_chunks()
-        except ShreddedError as error:
-            raise _shredded(self.relation, error) from error
+        except OnlySparkError as error:
+            raise _only_spark(self.relation, error) from error
 
-    def _require_whole(self, fragments: Iterable[pds.Fragment], names: Sequence[str]) -> None:
-        """Check that no file to read has its variants in pieces; looks into none without need."""
-        asked = [field for field in self._variants if field.name in names]
+    def _require_own_values(self, fragments: Iterable[pds.Fragment], names: Sequence[str]) -> None:
+        """Check that files mean what Arrow reads in these columns; looks into none without need.
+
+        Raises:
+            RefreshError: CDF_UNAVAILABLE.
+        """
+        variants = [field for field in self._variants if field.name in names]
+        may_be_old = not self._times.isdisjoint(names) and self._may_be_old.any()
+        files = list(fragments) if variants or may_be_old else []
         try:
-            for fragment in fragments if asked else ():
-                require_whole(fragment.physical_schema, pa.schema(asked))
-        except ShreddedError as error:
-            raise _shredded(self.relation, error) from error
+            for file in files if variants else ():
+                require_whole(file.physical_schema, pa.schema(variants))
+        except OnlySparkError as error:
+            raise _only_spark(self.relation, error) from error
+        old = [file for file in files if may_be_old and self._is_maybe_old(file.path)]
+        for footer in in_parallel(lambda file: file.metadata, old):
+            self._require_own_days(footer, names)
+
+    def _require_own_days(self, footer: pq.FileMetaData, names: Sequence[str]) -> None:
+        try:
+            require_own_days(footer, names)
+        except OnlySparkError as error:
+            raise _only_spark(self.relation, error) from error
+
+    def _is_maybe_old(self, path: str) -> bool:
+        return bool(self._may_be_old[self._positions[path]])
+
+    @cached_property
+    def _may_be_old(self) -> _Array:
+        """Whether each file, by its bounds in the log, may hold days of another calendar."""
+        may_be = np.zeros(len(self), dtype=bool)
+        for name in self._times:
+            kind = self.schema.field(name).type
+            may_be |= self.bounds.may_begin_before(name, first_of(kind) if is_time(kind) else None)
+        return may_be
 
     def _dataset(self, fragments: Sequence[pds.Fragment]) -> pds.FileSystemDataset:
         return pds.FileSystemDataset(list(fragments), self.schema, _FORMAT, self._filesystem)
@@ -322,6 +354,8 @@ class TableVersion:
         data = self._files.rows(path)
         if data is None:
             source = self._open(file, pre_buffer=True)
+            if self._is_maybe_old(unquote(file.path)):
+                self._require_own_days(source.metadata, columns)
             present = [name for name in source.schema_arrow.names if name not in file.partition]
             is_whole = set(present) <= set(columns)
             read_names = [name for name in columns if name in present]
@@ -405,11 +439,12 @@ def _places_of_rows(tables: Sequence[pa.Table], filter: pds.Expression | RowFilt
     ]
 
 
-def _shredded(relation: str, error: ShreddedError) -> RefreshError:
+def _only_spark(relation: str, error: OnlySparkError) -> RefreshError:
     return RefreshError(
         "CDF_UNAVAILABLE",
         f"{relation}: {error}, which only Spark can read",
-        hint="nothing to do: Spark recomputes its readers; remove the property to avoid this",
+        hint="nothing to do: Spark recomputes its readers; to avoid this, write the table again "
+        "without delta.enableVariantShredding, and by a Spark of the newer calendar",
     )
 
 

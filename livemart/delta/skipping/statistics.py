@@ -46,6 +46,16 @@ class FileBounds:
         bounds = self._bounds(name)
         return None if bounds is None else bounds[:2]
 
+    def may_begin_before(self, name: str, first: pa.Scalar | None) -> _Array:
+        """Return, for each file, whether a column can hold a value below `first` (boolean array).
+
+        `first`: None for a column that has no bounds, such as a struct.
+        """
+        bounds = None if first is None else self._bounds(name)
+        if bounds is None:
+            return np.ones(len(self), dtype=bool)
+        return _true_or_null(pc.less(bounds[0], first))
+
     def may_hold(self, rows: pa.Table) -> _Array:
         """Return, for each file, whether it can hold a row equal to one of `rows` (boolean array).
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pyarrow as pa
 import pytest
 
-from livemart.arrow.times import DAY, is_time, micros, micros_of
+from livemart.arrow.times import DAY, holds_time, is_time, micros, micros_of
 from livemart.epoch import epoch_moment
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)
@@ -52,3 +52,11 @@ def test_only_timestamps_and_dates_are_times() -> None:
     kinds = [pa.timestamp("us"), pa.date32(), pa.string(), pa.time64("us")]
 
     assert [is_time(kind) for kind in kinds] == [True, True, False, False]
+
+
+def test_a_time_is_found_at_any_depth() -> None:
+    struct = pa.struct([("n", pa.int32()), ("seen", pa.map_(pa.string(), pa.date32()))])
+
+    assert holds_time(pa.list_(struct))
+    assert holds_time(pa.timestamp("us"))
+    assert not holds_time(pa.list_(pa.string()))

@@ -1,8 +1,9 @@
-"""A VARIANT in a Delta table is one for the small lane: read, changed, written, checkpointed."""
+"""Values that Arrow reads as others than Spark: a VARIANT, days of the calendar of Spark 2."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -115,3 +116,67 @@ def test_variants_in_pieces_are_no_rows_without_them(tmp_path: Path) -> None:
             read()
         assert caught.value.code == "CDF_UNAVAILABLE"
     assert fresh.read(RELATION, columns=["v"]).num_rows == 1
+
+
+DAYS = pa.schema(
+    [("id", pa.int64()), ("day", pa.date32()), ("seen", pa.list_(pa.timestamp("us", "UTC")))]
+)
+# 0001-01-01, and the same day as Spark 2 counts it.
+ISO_DAY, OLD_DAY = -719_162, -719_164
+
+
+@pytest.mark.parametrize(
+    ("notes", "day", "column"),
+    [
+        ({"org.apache.spark.version": "2.4.8"}, OLD_DAY, "day"),
+        ({"org.apache.spark.version": "2.4.8"}, OLD_DAY, "seen"),
+        ({"org.apache.spark.version": "4.2.0", "org.apache.spark.legacyDateTime": ""}, 0, ""),
+        ({"org.apache.spark.version": "4.2.0"}, ISO_DAY, ""),
+        ({}, ISO_DAY, ""),
+    ],
+)
+def test_days_of_the_calendar_of_spark_2_are_left_to_spark(
+    tmp_path: Path, notes: dict[str, str], day: int, column: str
+) -> None:
+    """Spark 4.2.0 counts them as others when it reads such a file; pyarrow 26.0.1 does not."""
+    warehouse, path = Warehouse(tmp_path), tmp_path / "mart" / "bodies"
+    warehouse.create(RELATION, DAYS)
+    rows = pa.table(
+        {
+            "id": pa.array([1]),
+            "day": pa.array([day if column != "seen" else 0], pa.int32()).cast(pa.date32()),
+            "seen": pa.array([[None, day * 86_400 * 10**6 if column != "day" else 0]]),
+        }
+    ).cast(DAYS)
+    warehouse.commit(RELATION, diff(rows.slice(0, 0), rows), Tag("t", 1, {}))
+    (file,) = path.glob("*.parquet")
+    with pq.ParquetWriter(file, DAYS, store_schema=False) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata(notes)
+    # Bounds, of which Spark writes those that it would read.
+    entry = path / "_delta_log" / f"{1:020}.json"
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    for action in actions:
+        action.get("add", {}).pop("stats", None)
+    entry.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    fresh = Warehouse(tmp_path)
+    files = fresh.files(RELATION)
+    asked = column or "day"
+    is_there = pds.field(asked).is_valid()
+    reads: list[Callable[[], int]] = [
+        lambda: fresh.read(RELATION).num_rows,
+        lambda: fresh.read(RELATION, columns=["id"], filter=is_there).num_rows,
+        lambda: files.read_file(files.files()[0], DAYS.names).num_rows,
+        lambda: sum(it.num_rows for it in files.batches([asked], pds.scalar(True), 5)),
+        lambda: fresh.changes(RELATION, 0, 1).num_rows,
+    ]
+
+    for read in reads:
+        if not column:
+            assert read() == 1
+            continue
+        with pytest.raises(RefreshError, match=r"mart\.bodies.*calendar of Spark 2") as caught:
+            read()
+        assert caught.value.code == "CDF_UNAVAILABLE"
+    others = [name for name in DAYS.names if name != column]
+    assert fresh.read(RELATION, columns=others).num_rows == 1

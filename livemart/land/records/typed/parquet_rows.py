@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from livemart.arrow.calendars import texts_of
 from livemart.land.records.columns import UnlikeError, check_range
 from livemart.land.records.judge import Chunk, Group, malformed, unrescued
 from livemart.land.records.runs import Span
@@ -98,13 +99,9 @@ class _Form:
 
 
 def _form(file: pq.ParquetFile) -> _Form:
-    footer = file.metadata.metadata or {}
-    notes = {
-        name.decode(errors="replace"): it.decode(errors="replace") for name, it in footer.items()
-    }
     columns = (file.schema.column(number) for number in range(file.metadata.num_columns))
     intervals = {it.path for it in columns if it.converted_type == "INTERVAL"}
-    return _Form(calendar_of(notes), frozenset(intervals))
+    return _Form(calendar_of(texts_of(file.metadata.metadata)), frozenset(intervals))
 
 
 def _chunk(group: Group, batch: pa.RecordBatch, first: int, form: _Form) -> Chunk:

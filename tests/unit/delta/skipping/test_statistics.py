@@ -9,6 +9,7 @@ import pyarrow.dataset as pds
 import pytest
 from deltalake import write_deltalake
 
+from livemart.arrow.change_sets import as_added
 from livemart.delta.log import log_name
 from livemart.delta.warehouse import Warehouse
 from tests.other_readers import AWKWARD, WITH_NAN, Columns, files_of
@@ -96,3 +97,18 @@ def test_the_newest_value_is_found_below_a_bound_that_is_wide(warehouse: Warehou
     entry.write_text(written)
 
     assert Warehouse(warehouse.root).newest(RELATION, "at") == moment
+
+
+def test_a_file_can_hold_a_value_below_another_unless_its_bounds_say_more(
+    warehouse: Warehouse,
+) -> None:
+    schema = pa.schema([("day", pa.date32()), ("days", pa.list_(pa.date32()))])
+    warehouse.create(RELATION, schema)
+    rows = pa.table({"day": pa.array([5, None], pa.int32()), "days": pa.nulls(2)}).cast(schema)
+    warehouse.commit(RELATION, as_added(rows), tag(1))
+    bounds = warehouse.files(RELATION).bounds
+
+    for first, may_be in ((5, False), (6, True)):
+        scalar = pa.scalar(first, pa.int32()).cast(pa.date32())
+        assert bounds.may_begin_before("day", scalar).tolist() == [may_be]
+    assert bounds.may_begin_before("days", None).tolist() == [True]
