@@ -13,6 +13,7 @@ from time import monotonic
 from livemart.cli.interrupts import SignalEvent
 from livemart.intervals import format_interval
 from livemart.observe.logs import UNDER_WAY
+from livemart.project.graph import short_name
 from livemart.project.node_results import NodeProgress
 from livemart.run import events
 from livemart.run.events import RunEvent
@@ -113,7 +114,7 @@ class Goodbye:
         return f"{self._work}{self._at()}"
 
     def _at(self) -> str:
-        names = [unique_id.rpartition(".")[2] for unique_id in [*self._nodes]]
+        names = [short_name(unique_id) for unique_id in [*self._nodes]]
         if not names:
             return ""
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""

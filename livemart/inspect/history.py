@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from livemart.inspect.terminal_text import aligned, counted
+from livemart.project.graph import short_name
 from livemart.state.kept_snapshots import kept_snapshots
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
 
@@ -65,7 +66,12 @@ def render_history(snapshots: Sequence[SnapshotHistory]) -> str:
             f"{as_of}, {counted(it.rows_changed, 'row')} changed in {it.took_s:.1f} s{end}"
         )
         changed = [
-            (f"  {_name(model.model)}", f"{model.rows_changed:,}", model.strategy, _took(model))
+            (
+                f"  {short_name(model.model)}",
+                f"{model.rows_changed:,}",
+                model.strategy,
+                _took(model),
+            )
             for model in it.models
             if model.rows_changed or model.strategy != _UNCHANGED
         ]
@@ -96,7 +102,3 @@ def _of_model(unique_id: str, state: ModelState) -> ModelHistory:
 
 def _took(model: ModelHistory) -> str:
     return f"{model.took_s:.2f} s"
-
-
-def _name(unique_id: str) -> str:
-    return unique_id.rpartition(".")[2]

@@ -13,7 +13,7 @@ from typing import Any
 from livemart.intervals import format_interval
 from livemart.plan.planner import Plan
 from livemart.plan.strategies.signed import Append
-from livemart.project.graph import Model, Project
+from livemart.project.graph import Model, Project, short_name
 from livemart.project.questions import Question
 from livemart.project.session_spec import SessionSpec
 
@@ -138,7 +138,7 @@ def _describe(project: Project, model: Model, plan: Plan) -> dict[str, Any]:
             "after": _interval(region.before),
         }
     return {
-        "name": model.name,
+        "name": short_name(model.unique_id),
         "unique_id": model.unique_id,
         "strategy": plan.strategy.name,
         "policy": model.policy,

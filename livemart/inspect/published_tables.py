@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from livemart.delta.version import version_gone
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StateError
+from livemart.project.graph import short_name
 from livemart.state.snapshots import Snapshot, SnapshotLog
 
 
@@ -99,6 +100,15 @@ def published_tables(
     return tuple(sorted(_tables(Warehouse(root), snapshot), key=lambda table: table.relation))
 
 
+def own_table_name(unique_id: str) -> str:
+    """Return the name that dbt gives the table of a model, if the model has no alias.
+
+    >>> own_table_name("model.shop.totals.v2")
+    'totals_v2'
+    """
+    return short_name(unique_id).replace(".", "_")
+
+
 def tables_by_id(warehouse: Warehouse) -> dict[str, list[str]]:
     """Return the relations of a warehouse by the id of their table; a copied folder shares one."""
     relations: dict[str, list[str]] = defaultdict(list)
@@ -137,7 +147,7 @@ def _tables(warehouse: Warehouse, snapshot: Snapshot) -> Iterator[PublishedTable
         )
     relations = tables_by_id(warehouse)
     for unique_id, state in snapshot.models.items():
-        name = unique_id.rpartition(".")[2]
+        name = own_table_name(unique_id)
         # A copied folder has the id of its original.
         named = sorted(
             relations.get(state.table_id, ()), key=lambda table: table.rpartition(".")[2] != name

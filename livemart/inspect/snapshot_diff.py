@@ -18,8 +18,9 @@ from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT, difference
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, RefreshError, StateError, first_lines, nearest
 from livemart.inspect.comparison import EXAMPLES
-from livemart.inspect.published_tables import tables_by_id
+from livemart.inspect.published_tables import own_table_name, tables_by_id
 from livemart.land.letters.plain_text import one_line
+from livemart.project.graph import short_name
 from livemart.state.snapshots import ModelState, Snapshot
 
 
@@ -70,12 +71,12 @@ def diff_snapshots(
     relations = tables_by_id(tables)
     names = sorted(first.models.keys() | second.models.keys())
     if chosen is not None:
-        named = [name for name in names if chosen in (name, name.rpartition(".")[2])]
+        named = [name for name in names if chosen in (name, short_name(name))]
         if not named:
             raise StateError(
                 "MODEL_NOT_IN_SNAPSHOTS",
                 f"snapshots {first.snapshot_id} and {second.snapshot_id}: found no model {chosen}"
-                + nearest(chosen, [name.rpartition(".")[2] for name in names]),
+                + nearest(chosen, map(short_name, names)),
                 hint="`livemart history` names the models of a snapshot",
             )
         names = named
@@ -165,7 +166,7 @@ def _relation(relations: Mapping[str, Sequence[str]], name: str, state: ModelSta
             f"{name}: the table that held its rows was recreated or dropped",
             hint="compare later snapshots",
         )
-    return min(of_table, key=lambda it: it.rpartition(".")[2] != name.rpartition(".")[2])
+    return min(of_table, key=lambda it: it.rpartition(".")[2] != own_table_name(name))
 
 
 def _diff(name: str, change: pa.Table | None, first: int, second: int) -> ModelDiff:

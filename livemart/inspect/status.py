@@ -22,6 +22,7 @@ from livemart.inspect.terminal_text import aligned, counted
 from livemart.intervals import format_interval, is_late
 from livemart.land.lag import SourceLag, source_lags
 from livemart.land.sources.files.unread import UnreadFiles, unread_files
+from livemart.project.graph import short_name
 from livemart.project.landing_columns import LANDED_AT
 from livemart.refresh.clock import skipped_panes
 from livemart.state.counts import Counts
@@ -473,14 +474,14 @@ def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> Snaps
         lag_s=_lag_s(row, earlier),
         rows_changed=sum(state.rows_changed for state in row.models.values()),
         rebuilt=tuple(
-            f"{unique_id.rpartition('.')[2]}: {state.reason}"
+            f"{short_name(unique_id)}: {state.reason}"
             for unique_id, state in row.models.items()
             if row.kind == "refresh"
             and state.strategy == "full"
             and state.reason not in (None, "FILLED_BY_HOOKS")
         ),
         filled=tuple(
-            unique_id.rpartition(".")[2]
+            short_name(unique_id)
             for unique_id, state in row.models.items()
             if state.reason == "FILLED_BY_HOOKS"
         ),

@@ -34,7 +34,7 @@ from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
 from livemart.plan.unread_text import unsure_words
-from livemart.project.graph import Model, Project
+from livemart.project.graph import Model, Project, short_name
 from livemart.project.run_values import run_of
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
@@ -231,7 +231,7 @@ class _Recomputation:
             if (query := self._stored.get(unique_id)) is not None:
                 comparison = self._compared(query)
             else:
-                comparison = Comparison(_label(model), False, note=_MADE_BY_BUILDS)
+                comparison = Comparison(short_name(model.unique_id), False, note=_MADE_BY_BUILDS)
             if chosen is None or unique_id in chosen:
                 yield comparison
 
@@ -266,7 +266,7 @@ class _Recomputation:
 
     def _compared(self, query: StoredQuery) -> Comparison:
         model, plan, relation = query.owner, query.plan, query.relation
-        unequal = partial(Comparison, _label(model), False)
+        unequal = partial(Comparison, short_name(model.unique_id), False)
         state = self.snapshot.models.get(query.unique_id)
         if (aside := self.snapshot.set_aside.get(query.unique_id)) is not None:
             return unequal(note=f"set aside since snapshot {aside.since}: see `status`")
@@ -289,7 +289,7 @@ class _Recomputation:
             self._name(relation, stored)
             is_filled = model.filled != "no"
             note = "filled by hooks: not compared" if is_filled else "an input, not recomputed"
-            return Comparison(_label(model), True, stored_rows, note)
+            return Comparison(short_name(model.unique_id), True, stored_rows, note)
         if state.fingerprint != query.fingerprint:
             return unequal(stored_rows, "its SQL is not that of the snapshot: run `refresh`")
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
@@ -372,14 +372,16 @@ class _Recomputation:
             return unequal(stored_rows, note)
         if verdict == "right":
             differences = replace(differences, count=0, examples=())
-        return Comparison(_label(model), differences.is_equal, stored_rows, note, differences, tied)
+        return Comparison(
+            short_name(model.unique_id), differences.is_equal, stored_rows, note, differences, tied
+        )
 
     def _uncompared(
         self, query: StoredQuery, stored: DataFrame, rows: int, note: str
     ) -> Comparison:
         """Let models above read what is stored of this one, as nothing else can be had."""
         self._name(query.relation, stored)
-        return Comparison(_label(query.owner), False, rows, note)
+        return Comparison(short_name(query.owner.unique_id), False, rows, note)
 
     def _flat(self, session: SparkSession, query: StoredQuery) -> tuple[Flat, tuple[str, ...]]:
         """Return the text of a query, and for which words two runs of it may differ unseen.
@@ -504,11 +506,6 @@ def _counted(groups: int) -> str:
 def _is_listed(model: Model) -> bool:
     """Return True for a model that has its own rows."""
     return model.is_stored or model.materialized == "other"
-
-
-def _label(model: Model) -> str:
-    """Return the name that tells a model from all others: of a version, with its number."""
-    return model.unique_id.split(".", 2)[2]
 
 
 def _tolerance(differences: Differences) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 import structlog
 
+from livemart.project.graph import short_name
 from livemart.project.node_results import NodeProgress
 from livemart.run import events
 from livemart.run.events import BatchOutcome, RunEvent
@@ -321,13 +322,3 @@ def describe_check(unique_id: str, result: TestResult) -> str:
 def describe_failing(result: TestResult) -> list[str]:
     """Return where a test is written that holds the snapshot, and rows that fail, line by line."""
     return [line for line in (result.place, *result.rows) if line]
-
-
-def short_name(unique_id: str) -> str:
-    """Return what people call a node; the hash behind a test's name is left out.
-
-    >>> short_name("model.livemart.panes"), short_name("test.livemart.unique_panes.1a2b3c")
-    ('panes', 'unique_panes')
-    """
-    kind, _, name = unique_id.split(".", 2) if unique_id.count(".") > 1 else ("", "", unique_id)
-    return name.rpartition(".")[0] or name if kind == "test" else name

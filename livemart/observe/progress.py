@@ -29,8 +29,8 @@ from livemart.observe.logs import (
     LogWatcher,
     UntoldDrift,
     describe_failing,
-    short_name,
 )
+from livemart.project.graph import short_name
 from livemart.project.node_results import NodeProgress
 from livemart.run import events
 from livemart.run.events import BatchOutcome, RunEvent

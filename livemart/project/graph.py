@@ -371,3 +371,15 @@ class Project:
         """The sources that say how late their records may come, in the order of their names."""
         sources = sorted(self.sources.values(), key=lambda source: source.watermark)
         return [it for it in sources if it.stream and it.stream.row_rules.lateness is not None]
+
+
+def short_name(unique_id: str) -> str:
+    """Return what people call a node: a version with its number, a test without the hash.
+
+    >>> short_name("model.livemart.panes"), short_name("test.livemart.unique_panes.1a2b3c")
+    ('panes', 'unique_panes')
+    >>> short_name("model.shop.totals.v2")
+    'totals.v2'
+    """
+    kind, _, name = unique_id.split(".", 2) if unique_id.count(".") > 1 else ("", "", unique_id)
+    return name.rpartition(".")[0] or name if kind == "test" else name

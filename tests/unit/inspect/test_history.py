@@ -38,6 +38,15 @@ def test_snapshots_are_listed_the_newest_first_with_the_rows_that_they_changed(
     ]
 
 
+def test_versions_of_a_model_are_told_apart(tmp_path: Path) -> None:
+    names = {f"model.shop.totals.v{number}": f"mart.totals_v{number}" for number in (1, 2)}
+    Mart(tmp_path, names).batch()
+
+    lines = render_history(read_history(tmp_path, 1, NOW)).splitlines()
+
+    assert lines[1:] == ["  totals.v1  1  signed  0.00 s", "  totals.v2  1  signed  0.00 s"]
+
+
 def test_the_command_prints_json(tmp_path: Path) -> None:
     Mart(tmp_path).batch()
 

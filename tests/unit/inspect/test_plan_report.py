@@ -43,6 +43,16 @@ def test_a_report_names_strategy_and_reasons_as_scripts_rely_on() -> None:
     ]
 
 
+def test_versions_of_a_model_are_told_apart() -> None:
+    versions = [
+        replace(model("totals"), unique_id=f"model.m.totals.v{number}", name="totals")
+        for number in (1, 2)
+    ]
+    report = describe_plans(project(*versions), {it.unique_id: Plan(View()) for it in versions})
+
+    assert render_plans(report).split() == ["totals.v1", "view", "totals.v2", "view"]
+
+
 def test_a_reason_is_shown_with_file_line_and_next_step() -> None:
     text = render_plans(describe_plans(project(model("a")), {"model.m.a": Plan(Full((REASON,)))}))
 

@@ -109,6 +109,18 @@ def test_a_model_that_neither_has_is_named_with_the_nearest(mart: Mart) -> None:
         list(diff_snapshots(mart.root, first, first, "total"))
 
 
+def test_versions_of_a_model_are_chosen_as_dbt_names_them(tmp_path: Path) -> None:
+    names = {f"model.shop.totals.v{number}": f"mart.totals_v{number}" for number in (1, 2)}
+    mart = Mart(tmp_path, names)
+    first, second = mart.batch(), mart.batch()
+
+    (it,) = diff_snapshots(tmp_path, first, second, "totals.v2")
+
+    assert (it.model, it.only_in_second) == ("model.shop.totals.v2", 1)
+    with pytest.raises(StateError, match=r"no model totals_v2, did you mean totals\.v2"):
+        list(diff_snapshots(tmp_path, first, second, "totals_v2"))
+
+
 def test_the_command_compares_by_number(mart: Mart) -> None:
     mart.batch()
     mart.batch()

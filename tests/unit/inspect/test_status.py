@@ -213,7 +213,7 @@ def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_
         status="held",
         tests={"test.m.sums": "fail", "test.m.late": "warn", "test.m.fine": "pass"},
         models={
-            "model.m.totals": rebuilt,
+            "model.m.totals.v2": rebuilt,
             "model.m.run_log": replace(rebuilt, reason="FILLED_BY_HOOKS", rows_changed=0),
         },
         started_at=NOON + PANE,
@@ -235,7 +235,7 @@ def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_
         f"{how_to_show_rows('test.m.sums')}\n{RELEASE}\nwarned by test.m.late\n"
     )
     assert "2.5 s" in text
-    assert "7 (rebuilt totals: NEW_MODEL) (filled by hooks: run_log)" in text
+    assert "7 (rebuilt totals.v2: NEW_MODEL) (filled by hooks: run_log)" in text
 
     # Its records waited for the next one that readers see.
     shown = replace(
