@@ -41,7 +41,7 @@ def require_declared(plans: ProjectPlans) -> None:
 def undeclared_reads(plans: ProjectPlans) -> dict[str, str]:
     """Return the message for each model and test of `require_declared`, by unique id.
 
-    What gets the column from a view that names it is left out: the view is to be mended.
+    A reader that gets the column from a view that names it is left out: the view is to be mended.
     """
     project = plans.project
     undeclared = _undeclared(plans)
@@ -90,8 +90,8 @@ def _passed_on(
         relation: tuple(it for it in names if it.lower() not in undeclared.get(relation, ()))
         for relation, names in stored.items()
     }
-    gone = {*output_columns(flat, stored)} - {*output_columns(flat, new)}
-    return {name: columns[name] for columns in read for name in gone if name in columns}
+    lost_names = {*output_columns(flat, stored)} - {*output_columns(flat, new)}
+    return {name: columns[name] for columns in read for name in lost_names if name in columns}
 
 
 def _undeclared(plans: ProjectPlans) -> dict[str, _Undeclared]:

@@ -352,7 +352,8 @@ class Join(Relation):
             "KEY_NOT_IN_OUTPUT",
             f"{lost} comes from the optional side of a {self.kind} join",
             None,
-            "carry the key of the preserved side to the output",
+            "carry a key of the preserved side to the output, or store the joined rows in a model"
+            " and group that",
         )
 
 

@@ -38,6 +38,7 @@ from livemart.plan.strategies.ties import keeping_decisions, scattered, ties_of
 # Each table that a key query joins costs Spark about 0.1 s, however few rows changed: with more of
 # them than this a recomputation is cheaper.
 _MOST_KEY_READS = 150
+_CARRY_A_COLUMN = "carry a column of what is read to the output"
 _CARRY_A_KEY = "carry a common key of every GROUP BY and PARTITION BY to the output"
 _IN_TWO_MODELS = "store the rows with the window in a model, and group that: both are incremental"
 
@@ -148,7 +149,9 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     if not any(_varies(top, key) for key in keys) and time is None:
         steps = "; ".join(_gate_text(gate) for gate in gates[:3])
         message, suggestion = f"no output column confines a change: {steps}", _CARRY_A_KEY
-        if (hint := _grouped_above_window(gates)) is not None:
+        if not gates:
+            message, suggestion = "no output column confines a change", _CARRY_A_COLUMN
+        elif (hint := _grouped_above_window(gates)) is not None:
             message, suggestion = f"{message}. {hint}", _IN_TWO_MODELS
         elif obstacle := next(filter(None, (_in_the_way(top, name) for name in names)), None):
             message, suggestion = f"{obstacle[0]}, and so confines no change: {steps}", obstacle[1]

@@ -121,6 +121,38 @@ def test_a_key_in_the_output_is_told_why_it_confines_nothing(query: str, why: st
     )
 
 
+def test_columns_that_are_all_constants_confine_nothing() -> None:
+    query = "select cast(null as string) as shop, 'web' as channel from s.sales"
+
+    refused = plan_query(query, Inputs(columns={"s.sales": ("shop",)})).refused["region"]
+
+    assert (refused.message, refused.suggestion) == (
+        "no output column confines a change",
+        "carry a column of what is read to the output",
+    )
+
+
+def test_a_group_by_the_optional_side_is_advised_to_be_two_models() -> None:
+    query = """
+        select s.name, t.total from s.shops as s left join (
+            select o.shop, sum(p.amount) as total from s.paid as p
+            left join s.orders as o on p.order_id = o.order_id group by o.shop
+        ) as t on s.name = t.shop"""
+    columns = {
+        "s.shops": ("name",),
+        "s.paid": ("order_id", "amount"),
+        "s.orders": ("order_id", "shop"),
+    }
+
+    [reason] = plan_query(query, Inputs(columns=columns)).reasons
+
+    assert reason.message == "o.shop comes from the optional side of a left join"
+    assert reason.suggestion == (
+        "carry a key of the preserved side to the output, or store the joined rows in a model and"
+        " group that"
+    )
+
+
 def test_keys_that_take_many_joins_to_find_are_not_looked_up() -> None:
     tables = {f"s.t{number}": ("shop", f"k{number}", f"k{number + 1}") for number in range(5)}
 
