@@ -39,7 +39,7 @@ from livemart.project.dbt_attachment import (
 from livemart.project.graph import Project
 from livemart.project.hooks.dbt_hooks import NO_HOOKS, HookLog, RecordingCursor, render_hooks
 from livemart.project.hooks.run_end import TestEnd, UnendedRun, has_end_hooks
-from livemart.project.manifest import read_manifest
+from livemart.project.manifest import order_nodes, read_manifest
 from livemart.project.node_results import (
     NodeProgress,
     NodeResult,
@@ -510,6 +510,7 @@ class Dbt:
             if not result.success:
                 raise self._failed(result.exception)
             self._manifest = result.result
+            order_nodes(self._manifest)
         # Else dbt takes the ephemeral inputs of a node for injected already, and leaves them out.
         for node in self._manifest.nodes.values():
             if getattr(node, "compiled", False) and str(node.resource_type) != "seed":

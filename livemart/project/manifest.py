@@ -19,6 +19,7 @@ from livemart.project.dbt_attachment import CLOCK_PACKAGE
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
 from livemart.project.declared.policy import parse_model_policy
+from livemart.project.declared.seeded_sources import order_behind_seeds, seeds_by_source
 from livemart.project.declared.table_properties import property_mistakes, session_mistakes
 from livemart.project.declared.time_zones import zone_mistakes
 from livemart.project.declared_columns import ONE_COLUMN
@@ -81,10 +82,12 @@ def read_manifest(
     errors: list[ConfigError] = []
     refused, samples = refused or {}, samples or {}
     enabled = _enabled(manifest)
+    # A seed is the source that it fills.
+    seeds = seeds_by_source(enabled, manifest.sources)
     nodes = {key: node for key, node in enabled.items() if _kind(node) in _NODE_KINDS}
     tests = {
         key: replace(
-            _data_test(node, compiled.get(key) or ""),
+            _data_test(node, compiled.get(key) or "", _inputs(node, seeds)),
             uncompiled=refused.get(key, ""),
             in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
         )
@@ -98,6 +101,8 @@ def read_manifest(
     root = Path(directory)
     sources: dict[str, SourceTable] = {}
     for key, source in sorted(manifest.sources.items()):
+        if key in seeds:
+            continue
         if source.package_name == CLOCK_PACKAGE and not _is_read(key, enabled, manifest.exposures):
             # Else a project that never asks for the time would be refreshed at each tick.
             continue
@@ -108,6 +113,7 @@ def read_manifest(
         models[key], mistakes = _model(nodes[key], compiled.get(key), tests_of.get(key, []), root)
         models[key] = replace(
             models[key],
+            depends_on=() if _kind(nodes[key]) == "seed" else _inputs(nodes[key], seeds),
             uncompiled=refused.get(key, ""),
             in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
             file=_file(nodes[key], manifest),
@@ -244,7 +250,7 @@ def _model(
         materialized=_materialized(node),
         language=str(getattr(node, "language", "sql")),
         compiled_code=None if _kind(node) == "seed" else code,
-        depends_on=() if _kind(node) == "seed" else tuple(node.depends_on.nodes),
+        depends_on=(),
         columns=columns,
         primary_key=primary_key(node, tests),
         partition_by=tuple(partition_by),
@@ -354,14 +360,14 @@ def _where(node: Any, name: str, root: Path, *steps: tuple[str, str]) -> Where:
     return Where(file, name, node_lines(text, *steps), repeated_columns(text, *steps))
 
 
-def _data_test(node: Any, code: str) -> DataTest:
+def _data_test(node: Any, code: str, inputs: tuple[str, ...]) -> DataTest:
     metadata = getattr(node, "test_metadata", None)
     arguments = dict(metadata.kwargs) if metadata else {}
     column_name = arguments.pop("column_name", None)
     arguments.pop("model", None)
     attached = getattr(node, "attached_node", None)
-    if attached is None and metadata and len(node.depends_on.nodes) == 1:
-        attached = node.depends_on.nodes[0]
+    if attached is None and metadata and len(inputs) == 1:
+        attached = inputs[0]
     config = node.config
     return DataTest(
         unique_id=node.unique_id,
@@ -371,7 +377,7 @@ def _data_test(node: Any, code: str) -> DataTest:
         arguments=arguments,
         severity="warn" if str(config.severity).lower() == "warn" else "error",
         compiled_code=code,
-        depends_on=tuple(node.depends_on.nodes),
+        depends_on=inputs,
         attached_to=attached,
         file=node.original_file_path,
         warn_if=config.warn_if,
@@ -384,6 +390,18 @@ def _data_test(node: Any, code: str) -> DataTest:
 def _differing(code: str | None, samples: tuple[str, ...]) -> tuple[str, ...]:
     """Return the SQL of a node in other runs; none if it is the same in all of them."""
     return samples if set(samples) - {code} else ()
+
+
+def order_nodes(manifest: Any) -> None:
+    """Let dbt build a seed before the readers of a source that it fills."""
+    nodes = _enabled(manifest)
+    order_behind_seeds(nodes, seeds_by_source(nodes, manifest.sources))
+
+
+def _inputs(node: Any, seeds: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a node reads, with the seed in the place of a source that it fills."""
+    inputs = (seeds.get(parent, parent) for parent in node.depends_on.nodes)
+    return tuple(dict.fromkeys(inputs))
 
 
 def _in_order(nodes: Mapping[str, Any]) -> list[str]:

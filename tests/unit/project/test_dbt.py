@@ -524,7 +524,7 @@ def test_a_misspelled_or_misplaced_livemart_is_reported_with_its_line(jaffle: Pa
     assert "customers" in messages[0]
 
 
-def test_a_source_that_says_how_it_arrives_is_a_stream_and_the_clock_is_none(jaffle: Path) -> None:
+def test_a_source_is_landed_or_a_seed_or_filled_by_others(jaffle: Path) -> None:
     (jaffle / "models" / "sources.yml").write_text(
         "version: 2\n"
         "sources:\n"
@@ -535,12 +535,23 @@ def test_a_source_that_says_how_it_arrives_is_a_stream_and_the_clock_is_none(jaf
         "        config: {meta: {livemart: {path: 'events/*.jsonl'}}}\n"
         "        columns: [{name: id, data_type: BIGINT}]\n"
         "      - name: by_hand\n"
+        "  - name: seeded\n"
+        "    schema: JAFFLE_raw\n"
+        "    tables: [{name: raw_orders, columns: [{name: id, data_tests: [unique]}]}]\n"
         "  - name: livemart\n"
         "    tables: [{name: clock, columns: [{name: as_of, data_type: timestamp}]}]\n"
     )
+    path = jaffle / "models" / "staging" / "stg_orders.sql"
+    path.write_text(path.read_text().replace("ref('raw_orders')", "source('seeded', 'raw_orders')"))
 
     project = Dbt(jaffle).load()
 
+    # The readers of the source wait for the seed, and its tests are those of the seed.
+    seed = "seed.jaffle.raw_orders"
+    assert "source.jaffle.seeded.raw_orders" not in project.sources
+    assert project.models["model.jaffle.stg_orders"].depends_on == (seed,)
+    tests = [it for key, it in project.tests.items() if "source_unique" in key]
+    assert [(it.attached_to, it.depends_on) for it in tests] == [(seed, (seed,))]
     events = project.sources["source.jaffle.raw.events"]
     assert events.stream is not None
     assert (events.relation, events.stream.arrival.path) == ("bronze.events", "events/*.jsonl")

@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select method, label from {{ source('lists', 'methods') }}
