@@ -21,7 +21,7 @@ from livemart.project.node_results import NodeResult, failures_of
 from livemart.refresh.frontier import Broken, Loaded, Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register
-from livemart.spark.model_errors import ModelFailedError, error_as_written
+from livemart.spark.model_errors import ModelFailedError, error_as_written, missing_sources
 from livemart.state.snapshots import ModelState, Snapshot
 
 
@@ -64,13 +64,13 @@ def build_models(
         # dbt runs its last hooks after a failure, too; their results do not count here.
         with suppress(ConfigError):
             built.update(runtime.dbt.end_run({}))
-        raise RefreshError(
-            "MODEL_FAILED",
-            "\n".join(failures.values()),
-            hint="correct the model and run the command again; readers keep the last published "
-            "snapshot",
-            models=failures,
+        hint = (
+            "correct the model and run the command again; readers keep the last published snapshot"
         )
+        if missing := missing_sources(runtime.project, failures.values()):
+            names = ", ".join(f"{it.relation} ({it.file})" for it in missing)
+            hint = f"nothing lands {names}: `livemart init --from-dbt` shows what to write there"
+        raise RefreshError("MODEL_FAILED", "\n".join(failures.values()), hint=hint, models=failures)
     runtime.plans.renew()
     states: dict[str, ModelState] = {}
     for unique_id, query in runtime.plans.stored.items():

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.conflicts import may_pass
 from livemart.errors import RefreshError
-from livemart.project.graph import Model
+from livemart.project.graph import Model, Project, SourceTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import SparkSession
 
@@ -24,6 +24,7 @@ _HINT = "correct the model; readers keep the last published snapshot"
 _OURS = re.compile(
     r"(?<!\w)__(?!dbt__)\w+|\bversion as of \d+|\bdelta\.`|\b_(old|new)_count\b|`[qsrt]`\."
 )
+_MISSING_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view ((?:`[^`]+`\.?)+)")
 _MOST_EXCERPT = 200
 
 
@@ -89,6 +90,17 @@ def _error_in(model: Model, run: Callable[[str], object]) -> str | None:
     except Exception as error:
         return None if may_pass(error) else _place(error, text) + message_of(error)
     return None
+
+
+def missing_sources(project: Project, messages: Iterable[str]) -> list[SourceTable]:
+    """Return the sources that nothing lands and whose table Spark's messages do not find."""
+    missing = {
+        mention[1].replace("`", "").lower()
+        for message in messages
+        for mention in _MISSING_TABLE.finditer(message)
+    }
+    sources = project.sources.values()
+    return [it for it in sources if it.stream is None and it.relation in missing]
 
 
 def syntax_error(spark: SparkSession, text: str) -> tuple[int | None, str] | None:

@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from livemart.errors import RefreshError
-from livemart.spark.model_errors import model_failed
+from livemart.project.graph import Project, SourceTable, StreamSpec
+from livemart.spark.model_errors import missing_sources, model_failed
 from tests.models import make_model
 
 MODEL = make_model("model.m.totals", compiled_code="select\n  a,\n  cast(b as int) as n\nfrom m.t")
@@ -150,3 +151,21 @@ def test_a_model_that_is_no_sql_is_not_run_again() -> None:
     error = model_failed(lambda model: cast(Any, None), model, ValueError("no such file"))
 
     assert error.message == "models/frame.sql: no such file"
+
+
+def test_a_table_that_is_not_found_is_a_source_that_nothing_lands() -> None:
+    def source(name: str, stream: StreamSpec | None = None) -> SourceTable:
+        unique_id = f"source.m.shop.{name}"
+        return SourceTable(unique_id, "shop", name, "Raw", name, (), None, None, stream, "s.yml")
+
+    sources = [source("orders"), source("shops"), source("landed", StreamSpec())]
+    project = Project("m", ".", "m", {it.unique_id: it for it in sources}, {}, {}, {})
+    not_found = "[TABLE_OR_VIEW_NOT_FOUND] The table or view `{}` cannot be found. Verify the ..."
+    messages = [
+        "models/a.sql: line 1: " + not_found.format("RAW`.`Orders"),
+        not_found.format("raw`.`landed") + not_found.format("other`.`shops"),
+        "models/b.sql: [UNRESOLVED_COLUMN] `raw`.`shops`",
+    ]
+
+    assert missing_sources(project, messages) == [sources[0]]
+    assert missing_sources(project, []) == []
