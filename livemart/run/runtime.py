@@ -63,7 +63,7 @@ class Runtime:
     cache: ProjectCache | None = None
     """Keeps the project for the next command."""
     planned: InitVar[ProjectPlans | None] = None
-    """Plans that the cache gave."""
+    """Plans that exist already: those that the cache gave, or those of an edited project."""
     plans: ProjectPlans = field(init=False)
     prover: Prover = field(init=False)
 
@@ -211,14 +211,17 @@ def reread(runtime: Runtime) -> Runtime:
         RefreshError: MODEL_UNREADABLE, naming every edited model that Spark cannot read;
             MODEL_FAILED, as `load_runtime`.
     """
-    from livemart.plan.project_plans import require_policies
+    from livemart.plan.project_plans import ProjectPlans, require_policies
     from livemart.plan.undeclared_columns import require_declared
 
     session = compiling_session(lambda: runtime.spark, runtime.settings.warehouse)
     dbt = open_dbt(runtime.settings, session)
     dbt.run = runtime.dbt.run
     read_at = runtime.files.look()
-    edited = replace(runtime, dbt=dbt, project=dbt.load(), read_at=read_at, cache=None)
+    project = dbt.load()
+    # An edit plans the models that it changes, and those that read them.
+    plans = ProjectPlans(project, runtime.warehouse.column_names, runtime.plans)
+    edited = replace(runtime, dbt=dbt, project=project, read_at=read_at, cache=None, planned=plans)
     require_policies(edited.project, edited.plans.stored)
     require_declared(edited.plans)
     require_readable(edited, runtime)

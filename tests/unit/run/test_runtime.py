@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +12,13 @@ from typing import Any
 import pytest
 
 from livemart.errors import ConfigError, StateError
+from livemart.plan import planner
+from livemart.plan.sql.flatten import Flat
+from livemart.project.graph import Column, Project
 from livemart.run import runtime
-from livemart.run.runtime import Runtime, open_runtime
+from livemart.run.runtime import Runtime, open_runtime, reread
 from livemart.settings import load_settings
+from tests.models import make_model
 
 
 @pytest.mark.parametrize(
@@ -66,3 +71,44 @@ def test_what_runs_the_project_is_loaded_while_the_jvm_starts() -> None:
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
     assert told.stdout == "set()\n"
+
+
+def test_an_edit_plans_the_edited_model_and_its_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = tuple(Column(name, None) for name in ("shop", "city"))
+    shops = make_model("seed.m.shops", materialized="seed", compiled_code=None, columns=columns)
+    cities = make_model("model.m.cities", compiled_code="select distinct city from m.shops")
+    totals = make_model(
+        "model.m.totals", compiled_code="select city, count(*) as n from m.cities group by city"
+    )
+    other = make_model("model.m.other", compiled_code="select shop from m.shops")
+    before = _project(shops, cities, totals, other)
+    edited = replace(cities, compiled_code="select city, shop from m.shops")
+    parts: Any = SimpleNamespace(
+        column_names=lambda relation: None, look=lambda: 1, run=None, warehouse=None
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(runtime, "compiling_session", lambda *_: None)
+        patch.setattr(runtime, "require_readable", lambda *_: None)
+        running = Runtime(parts, parts, parts, parts, before, parts, parts, parts)
+        planned: list[str] = []
+        plan_flat = planner._plan_flat
+
+        def plan(flat: Flat, inputs: planner.Inputs) -> planner.Plan:
+            planned.append(flat.text)
+            return plan_flat(flat, inputs)
+
+        patch.setattr(planner, "_plan_flat", plan)
+        for project in (before, _project(shops, edited, totals, other)):
+            dbt = SimpleNamespace(load=lambda it=project: it)
+            patch.setattr(runtime, "open_dbt", lambda *_, it=dbt: it)
+            planned.clear()
+            again = reread(running)
+            assert again.plans.project is again.project is project
+
+    assert len(planned) == 2
+    assert "city, shop" in planned[0]
+    assert "count(*)" in planned[1]
+
+
+def _project(*models: Any) -> Project:
+    return Project("m", ".", "m", {}, {model.unique_id: model for model in models}, {}, {})
