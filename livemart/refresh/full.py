@@ -1,19 +1,25 @@
 """Recomputes a model over all rows of its inputs.
 
 Used for new and rebuilt models, and where no strategy holds. Only the rows that really changed are
-written.
+written. Few rows are read into Arrow, as for other strategies; Spark reads more of them itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from livemart.arrow.bags import difference
+from livemart.delta.partitions import without_blank_partitions
+from livemart.delta.row_filter import EVERY_ROW
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
-from livemart.limits import ROWS_IN_MEMORY
+from livemart.limits import FEW_STATEMENT_ROWS, ROWS_IN_MEMORY
 from livemart.own_faults import is_own_fault
+from livemart.plan.planner import Full, Plan
 from livemart.plan.sql.determinism import FILE_COLUMN
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.stored_queries import StoredQuery
@@ -22,6 +28,7 @@ from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.lane import stamped
 from livemart.refresh.pinned_table import PinnedTable
+from livemart.refresh.views import BatchViews
 from livemart.spark.arrow_views import rows_of
 from livemart.spark.contracts import require_contract
 from livemart.spark.differences import counted_difference, typed_columns
@@ -35,6 +42,8 @@ if TYPE_CHECKING:
 
 # Codes for a table with features that are not known here.
 _ONLY_BY_SPARK = ("TABLE_NOT_WRITABLE", "TABLE_NOT_READABLE")
+# A text that the parser does not know may ask for more than the column.
+_ABOUT_FILES = (FILE_COLUMN, "input_file_")
 
 
 def refresh_full(
@@ -113,36 +122,99 @@ def _commit_difference(
 
     A row that differs in its stamp alone does not.
     """
-    plan, text = query.plan, _pinned_query(query, query.flat, inputs)
+    plan = query.plan
     if not plan.stamps.keys() <= {name.lower() for name in stored.schema.names}:
         return None
     whole = stored
     if plan.stamps:
         stored = stored.without(plan.stamps)
-    is_same = _types(spark.sql(text).schema) == _types(spark_schema(stored.schema))
-    if not is_same or stored.row_count > ROWS_IN_MEMORY:
+    if stored.row_count > ROWS_IN_MEMORY:
         return None
-    change = _difference(spark, query.flat, inputs, text, stored)
-    if change.num_rows > ROWS_IN_MEMORY:
+    tables = _pinned_tables(plan, inputs)
+    if tables is not None and _are_few(context, plan, stored, tables):
+        change = _difference_in_arrow(context, spark, plan, stored, tables)
+    else:
+        text = _pinned_query(query, query.flat, inputs)
+        change = _difference_in_spark(spark, plan, text, stored, tables)
+    if change is None or change.num_rows > ROWS_IN_MEMORY:
         return None
     if plan.stamps:
         change = stamped(spark, plan, whole, change)
     return context.warehouse.commit(query.relation, change, tag)
 
 
-def _types(schema: StructType) -> dict[str, str]:
-    """Return the type of each column, whatever their order and letter case."""
-    return {field.name.lower(): field.dataType.simpleString() for field in schema.fields}
+def _pinned_tables(plan: Plan, inputs: PinnedInputs) -> Mapping[str, PinnedTable] | None:
+    """Return all that a query reads, by relation; None if that is not known."""
+    if plan.flat is None or not inputs.new.keys() >= set(plan.flat.relations):
+        return None
+    return {relation: inputs.at(relation, inputs.new[relation]) for relation in plan.flat.relations}
 
 
-def _difference(
-    spark: SparkSession, flat: Flat | None, inputs: PinnedInputs, text: str, stored: PinnedTable
-) -> pa.Table:
+def _are_few(
+    context: BatchContext, plan: Plan, stored: PinnedTable, tables: Mapping[str, PinnedTable]
+) -> bool:
+    """Return True if a model and its inputs are read into Arrow, and nothing asks for their files.
+
+    Spark's own first read of a table costs more after each commit than all the rest.
+    """
+    assert plan.flat is not None
+    is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
+    every = {stored.relation: stored, **tables}.values()
+    return (
+        context.lane != "large"
+        and not is_volatile
+        and not any(word in plan.flat.text.lower() for word in _ABOUT_FILES)
+        and all(table.is_plain for table in every)
+        and sum(table.row_count for table in every) <= FEW_STATEMENT_ROWS
+    )
+
+
+def _difference_in_arrow(
+    context: BatchContext,
+    spark: SparkSession,
+    plan: Plan,
+    stored: PinnedTable,
+    tables: Mapping[str, PinnedTable],
+) -> pa.Table | None:
+    """Return the rows that differ; None if the query yields columns that are not the table's."""
+    assert plan.flat is not None
+    prefix = f"__{stored.relation.replace('.', '__')}_{context.batch_id}"
+    with closing(BatchViews(spark, prefix, context.between_batches.views)) as views:
+        frame = views.frame(plan.flat.over(lambda mention: views.whole(tables[mention.relation])))
+        if not _is_like(frame.schema, stored):
+            return None
+        rows = rows_of(frame)
+    names = {name.lower(): name for name in rows.column_names}
+    new = rows.select([names[name.lower()] for name in stored.schema.names])
+    new = new.rename_columns(stored.schema.names).cast(stored.schema)
+    old = stored.read(EVERY_ROW).select(stored.schema.names)
+    return difference(without_blank_partitions(new, list(stored.blank_columns)), old)
+
+
+def _difference_in_spark(
+    spark: SparkSession,
+    plan: Plan,
+    text: str,
+    stored: PinnedTable,
+    tables: Mapping[str, PinnedTable] | None,
+) -> pa.Table | None:
+    """Return the rows that differ; None if the query yields columns that are not the table's."""
+    if not _is_like(spark.sql(text).schema, stored):
+        return None
     schema = stored.schema
     listed = ", ".join(quoted(name) for name in schema.names)
     part = f"select {typed_columns(schema, stored.blank_columns)} from ({text}) as q"
     sides = [(part, 0, 1), (f"select {listed} from {stored.sql}", 1, 0)]
-    if flat is not None and inputs.new.keys() >= set(flat.relations):
-        tables = [inputs.at(relation, inputs.new[relation]) for relation in flat.relations]
-        spark = session_for(spark, (stored, *tables), len(flat.occurrences) + 1, [text])
+    if plan.flat is not None and tables is not None:
+        places = len(plan.flat.occurrences) + 1
+        spark = session_for(spark, (stored, *tables.values()), places, [text])
     return rows_of(spark.sql(str(counted_difference(schema, sides))))
+
+
+def _is_like(query: StructType, stored: PinnedTable) -> bool:
+    """Return True if a query yields a table's columns, whatever their order and letter case."""
+    columns = (
+        {field.name.lower(): field.dataType.simpleString() for field in schema.fields}
+        for schema in (query, spark_schema(stored.schema))
+    )
+    return next(columns) == next(columns)

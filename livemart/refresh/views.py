@@ -26,7 +26,7 @@ from livemart.spark.differences import row_of_literals
 from livemart.spark.types import spelled_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 # Statements of more models than a project has; with a literal of the clock they differ each batch.
@@ -125,6 +125,10 @@ class BatchViews:
 
     def query(self, statement: Statement) -> pa.Table:
         """Return the rows of a statement, planned for as many as its views have."""
+        return rows_of(self.frame(statement))
+
+    def frame(self, statement: Statement) -> DataFrame:
+        """Return a statement that Spark has analysed and not run, to see its columns first."""
         views = statement.holes
         sql, lasting = (statement.render(attrgetter(it)) for it in ("name", "label"))
         is_stored = any(view.is_stored for view in views)
@@ -137,7 +141,7 @@ class BatchViews:
         for view in dict.fromkeys(views):
             if view.table is not None:
                 self._shared.register(spark, view.table)
-        return rows_of(spark.sql(sql))
+        return spark.sql(sql)
 
     def types(self, selected: str, query: str) -> list[pa.DataType]:
         """Return the types of a select list over a query; Spark analyses it, and runs nothing."""
