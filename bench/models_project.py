@@ -74,13 +74,13 @@ where kind = '{kind}'
 """
 _PREVIOUS = """\
 select
-    order_id, shop_id, customer_id, amount, {number} as list,
+    order_id, shop_id, customer_id, amount, amount + {number} as amount_raised,
     lag(amount) over (partition by customer_id order by ordered_at, order_id) as amount_before
 from {{{{ source('raw', 'orders') }}}}
 where {condition}
 """
 _NEWEST = """\
-select customer_id, shop_id, order_id, amount, {number} as list
+select customer_id, shop_id, order_id, amount, amount + {number} as amount_raised
 from (
     select
         *,
@@ -97,15 +97,15 @@ group by shop_id
 """
 _EXTREMES = """\
 select
-    shop_id, max(amount) as most, min(amount) as least,
-    count(distinct customer_id) as customers, {number} as list
+    shop_id, max(amount + {number}) as most, min(amount) as least,
+    count(distinct customer_id) as customers
 from {{{{ ref('{read}') }}}}
 group by shop_id
 """
 _SHOPS = """\
 select
-    shops.shop_id, shops.city, coalesce(totals.entries, 0) as entries, totals.amount,
-    extremes.most, extremes.customers, {number} as list,
+    shops.shop_id, shops.city, coalesce(totals.entries, 0) as entries,
+    totals.amount + {number} as amount_raised, extremes.most, extremes.customers,
     row_number() over (
         partition by shops.city order by coalesce(totals.entries, 0) desc, shops.shop_id
     ) as place_in_city
