@@ -25,7 +25,6 @@ OLDEST = (3, 11)
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--without-java", action="store_true", help="what unit tests need, no jars")
-    parser.add_argument("--jars-only", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if sys.version_info < OLDEST:
         return _go_on_with_newer_python()
@@ -34,9 +33,6 @@ def main() -> int:
     from livemart.errors import LivemartError
 
     try:
-        if options.jars_only:
-            _fetch_jars()
-            return 0
         if not options.without_java:
             from livemart.spark.java import require_java
 
@@ -100,7 +96,7 @@ def _make_venv() -> None:
 
 def _require_jars() -> None:
     from livemart.errors import ConfigError
-    from livemart.spark.jars import delta_jars, is_named
+    from livemart.spark.jars import delta_jars, is_named, resolve_jars
 
     try:
         delta_jars()
@@ -108,17 +104,8 @@ def _require_jars() -> None:
         if is_named(None):
             raise
         _say("fetching the two Delta jars (once)")
-        # Spark's resolver needs pyspark, so it runs in the environment just made.
-        code = subprocess.call([VENV_PYTHON, Path(__file__), "--jars-only"])
-        if code:
-            sys.exit(code)
-
-
-def _fetch_jars() -> None:
-    from livemart.spark.jars import delta_jars, resolve_jars
-
-    resolve_jars()
-    delta_jars()
+        resolve_jars()
+        delta_jars()
 
 
 def _stamp() -> str:

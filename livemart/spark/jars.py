@@ -9,19 +9,21 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from urllib.request import build_opener
+from xml.etree.ElementTree import ParseError, parse
 
-from livemart.errors import ConfigError, first_lines
-from livemart.spark.java import require_java
+from livemart.errors import ConfigError
+
+_CENTRAL = "https://repo1.maven.org/maven2"
+# A repository that says nothing for so long is given up.
+_SILENT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """The name that Spark's resolver gives the file."""
+        """The name of the file in livemart's own folder."""
         return f"{self.group}_{self.plain_name}"
 
     @property
@@ -49,7 +51,7 @@ class Jar:
         return f"{self.artifact}-{self.version}.jar"
 
 
-# Spark's resolver would bring 33 jars; these two alone carry everything the project does.
+# Delta's own dependencies are 33 jars; these two alone carry everything the project does.
 DELTA_JARS = (
     Jar(
         "io.delta",
@@ -179,110 +181,70 @@ def delta_jars(folder: Path | None = None) -> tuple[Path, ...]:
 
 
 def resolve_jars() -> None:
-    """Fetch the jars into `jar_cache` with Spark's own Ivy resolver; those already there stay.
+    """Fetch the jars into `jar_cache` from a Maven repository; those already there stay.
 
-    A settings file for a company's mirror is named by LIVEMART_IVY_SETTINGS; without one, a proxy
-    of HTTPS_PROXY is used.
+    A company's mirror is the `root` of an `ibiblio` resolver in the Ivy settings file that
+    LIVEMART_IVY_SETTINGS names. A proxy of HTTPS_PROXY is used.
 
     Raises:
-        ConfigError: JARS_UNREACHABLE if the resolver finds no such jar, JAR_CHANGED if it finds
-            another file than the pinned one, JARS_NOT_STORED if the folder cannot be written; and
-            what `require_java` raises.
+        ConfigError: JARS_UNREACHABLE if no repository gives a jar, JAR_CHANGED if it gives another
+            file than the pinned one, JARS_NOT_STORED if the folder cannot be written.
     """
     place = jar_cache().resolve()
-    missing = [jar for jar in DELTA_JARS if not _is_good(jar, _path_of(jar, place))]
-    if not missing:
-        return
-    require_java()
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="resolve-", dir=place) as scratch:
-            for jar, file in _resolve(missing, Path(scratch)):
-                if not _is_good(jar, file):
-                    raise ConfigError(
-                        "JAR_CHANGED",
-                        f"{jar.coordinate}: the downloaded file has another sha256",
-                        hint="do not use the mirror it comes from; put the jar, as a Maven "
-                        f"repository has it, into {place}",
-                    )
-                # Same file system: another process sees the whole jar or none.
-                arrived = shutil.copy(file, Path(scratch) / f"{jar.file_name}.part")
-                os.replace(arrived, place / jar.file_name)
-    except OSError as error:
-        raise ConfigError(
-            "JARS_NOT_STORED",
-            f"{place}: {error.strerror or error}",
-            hint="name a folder that you may write to in XDG_CACHE_HOME, or one that holds the "
-            "jars in LIVEMART_JARS",
-        ) from error
-
-
-def _resolve(jars: list[Jar], scratch: Path) -> list[tuple[Jar, Path]]:
-    """Return each jar with the file that Spark's resolver put below `scratch`."""
-    from py4j.protocol import Py4JJavaError
-
-    files_by_jar: list[tuple[Jar, Path]] = []
-    with plain_jvm(scratch / "resolver.log") as gateway:
-        jvm = gateway.jvm
-        try:
-            properties = jvm.java.lang.System
-            properties.setProperty("spark.jars.ivy", str(scratch / "ivy"))
-            if settings := os.environ.get("LIVEMART_IVY_SETTINGS"):
-                properties.setProperty("spark.jars.ivySettings", settings)
-            else:
-                for name, value in _proxy_properties().items():
-                    if not properties.getProperty(name):
-                        properties.setProperty(name, value)
-            resolver = jvm.org.apache.spark.util.DependencyUtils
-            for jar in jars:
-                uri = jvm.java.net.URI.create(f"ivy://{jar.coordinate}?transitive=false")
-                files = resolver.resolveMavenDependencies(uri).iterator()
-                files_by_jar.append((jar, Path(str(files.next()))))
-        except Py4JJavaError as error:
-            reason = first_lines(error.java_exception)
+    for jar in DELTA_JARS:
+        if _is_good(jar, _path_of(jar, place)):
+            continue
+        content = _fetch(jar)
+        if hashlib.sha256(content).hexdigest() != jar.sha256:
             raise ConfigError(
-                "JARS_UNREACHABLE",
-                f"{jars[len(files_by_jar)].coordinate}: {reason}",
-                hint="check the network and the proxy (HTTPS_PROXY), or name a mirror's settings "
-                "in LIVEMART_IVY_SETTINGS, or a folder that holds the jars in LIVEMART_JARS; then "
-                "run the command again",
-            ) from error
-    return files_by_jar
-
-
-@contextmanager
-def plain_jvm(log: Path) -> Iterator[Any]:
-    """Yield Py4J's gateway to a JVM that has Spark's jars and runs none; it prints to `log`."""
-    from pyspark.java_gateway import launch_gateway
-
-    with log.open("wb") as output:
-        # A failure arrives as an exception.
-        gateway: Any = launch_gateway(  # type: ignore[no-untyped-call]
-            popen_kwargs={"stdout": output, "stderr": output}
-        )
+                "JAR_CHANGED",
+                f"{jar.coordinate}: the downloaded file has another sha256",
+                hint="do not use the mirror it comes from; put the jar, as a Maven "
+                f"repository has it, into {place}",
+            )
         try:
-            yield gateway
-        finally:
-            gateway.shutdown()
-            gateway.proc.stdin.close()
-            gateway.proc.wait()
+            place.mkdir(parents=True, exist_ok=True)
+            # Same file system: another process sees the whole jar or none.
+            with tempfile.TemporaryDirectory(prefix="fetch-", dir=place) as scratch:
+                draft = Path(scratch) / jar.file_name
+                draft.write_bytes(content)
+                draft.replace(place / jar.file_name)
+        except OSError as error:
+            raise ConfigError(
+                "JARS_NOT_STORED",
+                f"{place}: {error.strerror or error}",
+                hint="name a folder that you may write to in XDG_CACHE_HOME, or one that holds the "
+                "jars in LIVEMART_JARS",
+            ) from error
 
 
-def _proxy_properties() -> dict[str, str]:
-    """Return HTTPS_PROXY as Java knows it: the JVM reads no variable of that kind."""
-    text = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
+def _fetch(jar: Jar) -> bytes:
+    """Return the file that the first repository with this jar has of it."""
+    settings, failures = os.environ.get("LIVEMART_IVY_SETTINGS"), list[str]()
+    path = f"{jar.group.replace('.', '/')}/{jar.artifact}/{jar.version}/{jar.plain_name}"
     try:
-        address = urlsplit(text if "://" in text else f"http://{text}")
-        port = address.port or (443 if address.scheme == "https" else 80)
-    except ValueError as error:
-        raise ConfigError(
-            "JARS_UNREACHABLE",
-            f"HTTPS_PROXY: {error}",
-            hint="write http://host:port, or name a folder that holds the jars in LIVEMART_JARS",
-        ) from error
-    if not address.hostname:
-        return {}
-    return {"https.proxyHost": address.hostname, "https.proxyPort": str(port)}
+        for root in _roots(settings) if settings else [_CENTRAL]:
+            try:
+                with build_opener().open(f"{root.rstrip('/')}/{path}", timeout=_SILENT_S) as answer:
+                    content: bytes = answer.read()
+                    return content
+            except (OSError, HTTPException, ValueError) as error:
+                failures.append(f"{root}: {error}")
+    except (OSError, ParseError) as error:
+        failures.append(f"{settings}: {error}")
+    reason = "; ".join(failures) or f"{settings}: found no ibiblio resolver with a root"
+    raise ConfigError(
+        "JARS_UNREACHABLE",
+        f"{jar.coordinate}: {reason}",
+        hint="check the network and the proxy (HTTPS_PROXY), or name a mirror's settings in "
+        "LIVEMART_IVY_SETTINGS, or a folder that holds the jars in LIVEMART_JARS; then run the "
+        "command again",
+    )
+
+
+def _roots(settings: str) -> list[str]:
+    """Return the addresses of Maven repositories in an Ivy settings file."""
+    return [root for it in parse(settings).iter("ibiblio") if (root := it.get("root"))]
 
 
 def _path_of(jar: Jar, folder: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import stat
 import tempfile
 from pathlib import Path
@@ -104,21 +105,25 @@ def test_jars_lie_in_a_clone_or_in_the_users_cache_unless_a_setting_says_otherwi
     ]
 
 
+def _mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
+    """Name repositories in folders by an Ivy settings file."""
+    resolvers = "".join(f'<ibiblio name="{it.name}" root="{it.as_uri()}/"/>' for it in folders)
+    settings = tmp_path / "ivysettings.xml"
+    settings.write_text(f"<ivysettings><resolvers>{resolvers}</resolvers></ivysettings>")
+    monkeypatch.setenv("LIVEMART_IVY_SETTINGS", str(settings))
+
+
 @pytest.fixture
 def users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """livemart's own folder of an installation, empty, and a resolver that needs no JVM."""
+    """livemart's own folder of an installation, empty, and a repository of one jar."""
     temporary_cache.cache_clear()
     monkeypatch.delenv("LIVEMART_JARS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(jars_module, "__file__", str(tmp_path / "lib/livemart/spark/jars.py"))
-    monkeypatch.setattr(jars_module, "require_java", lambda: None)
-
-    def resolve(jars: list[Jar], scratch: Path) -> list[tuple[Jar, Path]]:
-        file = scratch / "fetched.jar"
-        file.write_bytes(CONTENT)
-        return [(jar, file) for jar in jars]
-
-    monkeypatch.setattr(jars_module, "_resolve", resolve)
+    _mirror(tmp_path, monkeypatch, tmp_path / "repository")
+    file = tmp_path / "repository/io/delta/delta-storage/4.4.0/delta-storage-4.4.0.jar"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(CONTENT)
     return tmp_path / "cache" / "livemart" / "jars"
 
 
@@ -144,7 +149,7 @@ def test_what_is_fetched_must_have_the_pinned_hash(
         require_jars()
 
     assert caught.value.code == "JAR_CHANGED"
-    assert list(users_cache.iterdir()) == []
+    assert not users_cache.exists()
 
 
 @pytest.mark.usefixtures("one_jar")
@@ -229,18 +234,74 @@ def test_where_nothing_can_be_written_the_settings_are_named(
     assert "LIVEMART_JARS" in caught.value.hint
 
 
-def test_javas_resolver_is_told_of_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HTTPS_PROXY", raising=False)
-    monkeypatch.delenv("https_proxy", raising=False)
-    none = jars_module._proxy_properties()
-    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
-    given = jars_module._proxy_properties()
+@pytest.mark.usefixtures("one_jar")
+def test_the_first_repository_that_has_a_jar_gives_it(
+    users_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _mirror(tmp_path, monkeypatch, tmp_path / "empty", tmp_path / "repository")
 
-    assert none == {}
-    assert given == {"https.proxyHost": "proxy.example", "https.proxyPort": "3128"}
-    monkeypatch.setenv("https_proxy", "proxy:abc")
-    with pytest.raises(ConfigError, match="JARS_UNREACHABLE: HTTPS_PROXY"):
-        jars_module._proxy_properties()
+    assert require_jars() == (users_cache / JARS[0].file_name,)
+
+
+@pytest.mark.usefixtures("one_jar")
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("<ivysettings/>", "found no ibiblio resolver"),
+        ("<ivysettings", "no element found|unclosed token"),
+        (None, "No such file"),
+    ],
+)
+def test_settings_that_name_no_repository_are_an_error(
+    users_cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: str | None,
+    words: str,
+) -> None:
+    path = tmp_path / "others.xml"
+    if settings is not None:
+        path.write_text(settings)
+    monkeypatch.setenv("LIVEMART_IVY_SETTINGS", str(path))
+
+    with pytest.raises(ConfigError, match=words) as caught:
+        require_jars()
+
+    assert caught.value.code == "JARS_UNREACHABLE"
+    assert str(path) in caught.value.message
+    assert not users_cache.exists()
+
+
+def test_a_jar_that_cannot_be_reached_is_an_error_with_advice(
+    users_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = Jar("io.delta", "delta-nowhere", "4.4.0", "0" * 64)
+    monkeypatch.setattr(jars_module, "DELTA_JARS", (jar,))
+
+    with pytest.raises(ConfigError) as caught:
+        resolve_jars()
+
+    assert caught.value.code == "JARS_UNREACHABLE"
+    assert "io.delta:delta-nowhere:4.4.0" in caught.value.message
+    assert str(tmp_path / "repository") in caught.value.message
+    assert not users_cache.exists()
+
+
+@pytest.mark.usefixtures("one_jar", "users_cache")
+@pytest.mark.parametrize("proxy", ["proxy:abc", "http://127.0.0.1:{closed}"])
+def test_jars_are_asked_for_through_the_proxy(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    monkeypatch.delenv("LIVEMART_IVY_SETTINGS")
+    for name in ("HTTPS_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("https_proxy", proxy.format(closed=closed.getsockname()[1]))
+
+        with pytest.raises(ConfigError, match=r"nonnumeric port|refused") as caught:
+            require_jars()
+
+    assert caught.value.code == "JARS_UNREACHABLE"
+    assert "HTTPS_PROXY" in caught.value.hint
 
 
 @pytest.mark.usefixtures("one_jar")
