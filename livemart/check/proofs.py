@@ -72,7 +72,7 @@ class ChangedTest:
     def failures(self, answers: Mapping[str, int | None]) -> int | None:
         """Return how many rows fail now, None if an answer is lacking or contradicts it.
 
-        Of a test that passed, the new rows may be looked at without the groups that it counts.
+        The new rows of a test that passed may be looked at without the groups that it counts.
         """
         moved = self.failed
         for side, _, sign in self.sides():
