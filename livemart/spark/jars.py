@@ -16,7 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from urllib.request import build_opener
+from urllib.request import (
+    HTTPBasicAuthHandler,
+    HTTPPasswordMgrWithDefaultRealm,
+    build_opener,
+)
 from xml.etree.ElementTree import ParseError, parse
 
 from livemart.errors import ConfigError
@@ -184,7 +188,7 @@ def resolve_jars() -> None:
     """Fetch the jars into `jar_cache` from a Maven repository; those already there stay.
 
     A company's mirror is the `root` of an `ibiblio` resolver in the Ivy settings file that
-    LIVEMART_IVY_SETTINGS names. A proxy of HTTPS_PROXY is used.
+    LIVEMART_IVY_SETTINGS names, beside `credentials`. A proxy of HTTPS_PROXY is used.
 
     Raises:
         ConfigError: JARS_UNREACHABLE if no repository gives a jar, JAR_CHANGED if it gives another
@@ -221,11 +225,13 @@ def resolve_jars() -> None:
 def _fetch(jar: Jar) -> bytes:
     """Return the file that the first repository with this jar has of it."""
     settings, failures = os.environ.get("LIVEMART_IVY_SETTINGS"), list[str]()
+    passwords = HTTPPasswordMgrWithDefaultRealm()
+    opener = build_opener(HTTPBasicAuthHandler(passwords))
     path = f"{jar.group.replace('.', '/')}/{jar.artifact}/{jar.version}/{jar.plain_name}"
     try:
-        for root in _roots(settings) if settings else [_CENTRAL]:
+        for root in _roots(settings, passwords) if settings else [_CENTRAL]:
             try:
-                with build_opener().open(f"{root.rstrip('/')}/{path}", timeout=_SILENT_S) as answer:
+                with opener.open(f"{root.rstrip('/')}/{path}", timeout=_SILENT_S) as answer:
                     content: bytes = answer.read()
                     return content
             except (OSError, HTTPException, ValueError) as error:
@@ -242,9 +248,13 @@ def _fetch(jar: Jar) -> bytes:
     )
 
 
-def _roots(settings: str) -> list[str]:
-    """Return the addresses of Maven repositories in an Ivy settings file."""
-    return [root for it in parse(settings).iter("ibiblio") if (root := it.get("root"))]
+def _roots(settings: str, passwords: HTTPPasswordMgrWithDefaultRealm) -> list[str]:
+    """Return the addresses of Maven repositories in an Ivy settings file; take its passwords."""
+    tree = parse(settings)
+    for it in tree.iter("credentials"):
+        host, user, password = (it.get(name, "") for name in ("host", "username", "passwd"))
+        passwords.add_password(None, host, user, password)
+    return [root for it in tree.iter("ibiblio") if (root := it.get("root"))]
 
 
 def _path_of(jar: Jar, folder: Path) -> Path:

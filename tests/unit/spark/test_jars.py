@@ -7,7 +7,11 @@ import os
 import socket
 import stat
 import tempfile
+from base64 import b64encode
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -241,6 +245,45 @@ def test_the_first_repository_that_has_a_jar_gives_it(
     _mirror(tmp_path, monkeypatch, tmp_path / "empty", tmp_path / "repository")
 
     assert require_jars() == (users_cache / JARS[0].file_name,)
+
+
+class _Locked(SimpleHTTPRequestHandler):
+    """A repository that wants a user and a password."""
+
+    def do_GET(self) -> None:
+        if self.headers.get("Authorization") == f"Basic {b64encode(b'ann:secret').decode()}":
+            super().do_GET()
+        else:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="repository"')
+            self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.mark.usefixtures("one_jar")
+@pytest.mark.parametrize("password", ["secret", "another"])
+def test_a_repository_gets_the_credentials_of_its_host(
+    users_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
+) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    handler = partial(_Locked, directory=tmp_path / "repository")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"127.0.0.1:{server.server_port}"
+        (tmp_path / "ivysettings.xml").write_text(
+            f'<ivysettings><credentials host="{address}" username="ann" passwd="{password}"/>'
+            f'<resolvers><ibiblio root="http://{address}"/></resolvers></ivysettings>'
+        )
+        try:
+            if password == "secret":
+                assert require_jars() == (users_cache / JARS[0].file_name,)
+            else:
+                with pytest.raises(ConfigError, match="401") as caught:
+                    require_jars()
+                assert password not in str(caught.value)
+        finally:
+            server.shutdown()
 
 
 @pytest.mark.usefixtures("one_jar")
