@@ -37,4 +37,10 @@ def test_it_is_recomputed_and_never_a_crash(spark: SparkSession, tmp_path: Path)
     assert mini.newest.set_aside == {}
     found = {name: len(mini.rows(f"mini.{name}")) for name in MODELS}
     assert found == {**dict.fromkeys(MODELS, 3), "first_version": 0}
-    assert mini.differing() == []
+    # A second run would give other rows, so nothing can say which ones are right.
+    assert {it.model: it.note for it in mini.verify() if not it.is_equal} == {
+        **dict.fromkeys(("all_of_it", "some_rows"), "cannot be recomputed: TABLESAMPLE is random"),
+        "files": "cannot be recomputed: _metadata.file_name tells which file holds a row, and rows "
+        "move",
+        "first_version": "cannot be recomputed: an older version of a table",
+    }
