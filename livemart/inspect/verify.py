@@ -7,8 +7,6 @@ models below it, but for columns that stamp a row with the run that wrote it.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -47,6 +45,7 @@ from livemart.spark.model_errors import message_of
 from livemart.spark.named_tables import flatten_by_spark
 from livemart.spark.quick_session import is_quick, session_for
 from livemart.state.snapshots import Snapshot
+from livemart.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -157,13 +156,12 @@ def verify_models(
         snapshot: whose versions are verified.
         chosen: unique ids to compare; all if None.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="livemart-verify-"))
-    recomputation = _Recomputation(spark, warehouse, project, snapshot, scratch)
-    try:
-        yield from recomputation.run(chosen)
-    finally:
-        recomputation.close()
-        shutil.rmtree(scratch, ignore_errors=True)
+    with temporary_folder("verify") as scratch:
+        recomputation = _Recomputation(spark, warehouse, project, snapshot, scratch)
+        try:
+            yield from recomputation.run(chosen)
+        finally:
+            recomputation.close()
 
 
 def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> str:

@@ -7,7 +7,6 @@ order.
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -43,6 +42,7 @@ from livemart.spark.tables_before import TablesBefore
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
+from livemart.storage.scratch import drop_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -161,7 +161,7 @@ class MicroBatch:
         finally:
             for change in self._portioned:
                 change.discard()
-            shutil.rmtree(self._staging, ignore_errors=True)
+            drop_folder(self._staging)
         return landed
 
     def _groups(self, waiting: Sequence[str]) -> list[tuple[list[str], Delivery]]:

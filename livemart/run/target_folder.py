@@ -6,17 +6,16 @@ is an error; that of the project is given up for another one if it cannot be wri
 
 from __future__ import annotations
 
-import atexit
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryFile, mkdtemp
+from tempfile import TemporaryFile
 
 import yaml
 
 from livemart.errors import ConfigError
 from livemart.settings import Settings
 from livemart.state.places import StateFolder
+from livemart.storage.scratch import folder_until_exit
 
 
 def target_folder(settings: Settings) -> Path:
@@ -45,7 +44,7 @@ def target_folder(settings: Settings) -> Path:
     state = StateFolder(settings.warehouse)
     if state.path.is_dir() and _why_unwritable(state.target) is None:
         return state.target
-    return _until_the_end()
+    return folder_until_exit("target")
 
 
 def _written_target_path(project_dir: Path, variables: Mapping[str, object]) -> str | None:
@@ -72,9 +71,3 @@ def _why_unwritable(folder: Path) -> OSError | None:
             return None
     except OSError as error:
         return error
-
-
-def _until_the_end() -> Path:
-    folder = Path(mkdtemp(prefix="livemart-target-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,6 +27,7 @@ from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.publish.exposures import exposure_to_paste
 from livemart.run.target_folder import target_folder
 from livemart.settings import Settings
+from livemart.storage.scratch import temporary_folder
 
 _TARGET = "livemart"
 _TYPES_OF_TIME = ("timestamp", "timestamp_ntz", "date")
@@ -280,10 +280,10 @@ def _profile_to_read(advice: ProfileAdvice, profile: str) -> Iterator[Path]:
     if advice.paste is None:
         yield advice.file.parent
         return
-    with tempfile.TemporaryDirectory(prefix="livemart-") as folder:
+    with temporary_folder("profile") as folder:
         text = _profile_text(profile, "analytics", advice.target or "local")
-        (Path(folder) / "profiles.yml").write_text(text, encoding="utf-8")
-        yield Path(folder)
+        (folder / "profiles.yml").write_text(text, encoding="utf-8")
+        yield folder
 
 
 def _write_profile(file: Path, profile: str, schema: str) -> ProfileAdvice:

@@ -7,7 +7,6 @@ Ranges, not hashes, so that a file of the table holds neighbours and later look-
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from livemart.land.records.worker import stage_tables
 from livemart.land.upsert.upsert import Upsert
 from livemart.project.landing_columns import ORIGIN
 from livemart.spark_sql import quoted
+from livemart.storage.scratch import empty_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,8 +131,7 @@ def decide_ranges(
     """
     from pyspark.sql.types import StringType, StructField, StructType
 
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    empty_folder(folder)
     fields = [versions.schema[name] for name in names]
     schema = StructType([*fields, StructField(ACTION, StringType(), False)])
     ranges = max(1, -(-rows // ROWS_PER_RANGE))

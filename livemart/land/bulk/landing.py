@@ -6,7 +6,6 @@ small batches; the records that they parse are staged once.
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -51,6 +50,7 @@ from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
+from livemart.storage.scratch import empty_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -203,8 +203,7 @@ class BulkLanding:
 
         position, source, stamp = self._of_source.position, self._source.relation, self._stamp
         code, detail = verdict("code", position), verdict("detail", position)
-        folder = self._folder.with_suffix(".letters")
-        shutil.rmtree(folder, ignore_errors=True)
+        folder = empty_folder(self._folder.with_suffix(".letters"))
         if not self._refused:
             return Letters(folder)
         refused = self._staged.where(self._is_refused)
@@ -212,7 +211,6 @@ class BulkLanding:
             why = {code: sql.lit(MOVED.value), detail: sql.lit(moved_detail(self._source))}
             records = self._staged.join(self._moved(), [ORIGIN], "left_semi").withColumns(why)
             refused = refused.unionByName(records)
-        folder.mkdir(parents=True)
 
         def stage_letters(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = TaskContext.get()

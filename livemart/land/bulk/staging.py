@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from livemart.land.records.judge import Group
 from livemart.land.records.worker import NUMBERED_PARTS, STAGED_PARTS, Part, StageParts
 from livemart.spark.types import spark_schema
+from livemart.storage.scratch import empty_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,8 +28,7 @@ def stage(spark: SparkSession, folder: Path, group: Group, parts: Sequence[Part]
     Raises:
         SourceError, OSError: of a part that cannot be read.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    empty_folder(folder)
     rows = [(number, pickle.dumps(part)) for number, part in enumerate(parts)]
     tasks = spark.createDataFrame(rows, NUMBERED_PARTS).repartition(max(1, len(rows)))
     staged = tasks.mapInArrow(StageParts(group, folder), STAGED_PARTS)
