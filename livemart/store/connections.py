@@ -184,7 +184,10 @@ def _make_private(path: Path) -> None:
     try:
         path.parent.parent.mkdir(parents=True, exist_ok=True)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        # A file that is there is not opened: closing it ends all locks of this process on it. Then
+        # SQLite of another process would delete the log that is in use here.
+        with suppress(FileExistsError):
+            os.close(os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         for file in (path, *(path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))):
             with suppress(FileNotFoundError):
                 if file.stat().st_mode & stat.S_IRWXO:

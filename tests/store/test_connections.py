@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +51,29 @@ def test_files_of_a_store_are_for_their_owner_alone(path: Path) -> None:
 
     assert names == dict.fromkeys(("serving.db", "serving.db-wal", "serving.db-shm"), 0o600)
     assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+# 0.2 s. A process that closes a file loses all its POSIX locks on it (fcntl(2)). SQLite of another
+# process then deletes the log that is in use, and neither sees what the other writes later.
+def test_a_second_connection_keeps_the_locks_of_the_first(path: Path) -> None:
+    another_process = (
+        "import sqlite3, sys; connection = sqlite3.connect(sys.argv[1]); "
+        "connection.execute('insert into t values (?)', [sys.argv[2]]); "
+        "connection.commit(); connection.close()"
+    )
+
+    def numbers(engine: Engine) -> list[int]:
+        with engine.connect() as connection:
+            return list(connection.exec_driver_sql("select n from t order by n").scalars())
+
+    with opened(path) as reader:
+        assert numbers(reader) == [1]
+        with opened(path, writes=True) as writer, writer.begin() as connection:
+            connection.exec_driver_sql("insert into t values (2)")
+        for number in (3, 4):
+            command = [sys.executable, "-I", "-c", another_process, str(path), str(number)]
+            subprocess.run(command, check=True)
+            assert numbers(reader)[-1] == number
 
 
 @pytest.mark.parametrize(
