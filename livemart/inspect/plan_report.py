@@ -1,17 +1,21 @@
 """Describes how each model can be refreshed: strategy, keys, margins, reasons with a suggestion.
 
-Used by the command `plan`. A reason names the line of the model that it comes from.
+Used by the command `plan`. A reason names the line of the model, or view, that it comes from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from livemart.intervals import format_interval
+from livemart.plan.places import ReasonPlace, reason_place
 from livemart.plan.planner import Plan
+from livemart.plan.project_plans import views_of
+from livemart.plan.reasons import Reason
 from livemart.plan.strategies.signed import Append
 from livemart.project.graph import Model, Project, short_name
 from livemart.project.questions import Question
@@ -87,8 +91,7 @@ def render_plans(report: Mapping[str, Any]) -> str:
             details.append(f"windows against the clock over {', '.join(model['windows'])}")
         lines.append(f"{line}  {', '.join(details)}".rstrip())
         for reason in model["reasons"]:
-            where = f"{model['file']}:{reason['line']}" if reason["line"] else model["file"]
-            lines.append(f"{'':<{width}}  {reason['code']}: {where}: {reason['message']}")
+            lines.append(f"{'':<{width}}  {reason['code']}: {reason['place']}: {reason['message']}")
             if reason["suggestion"]:
                 lines.append(f"{'':<{width}}    next: {reason['suggestion']}")
         for strategy, reason in model["refused"].items():
@@ -137,6 +140,7 @@ def _describe(project: Project, model: Model, plan: Plan) -> dict[str, Any]:
             "before": _interval(region.after),
             "after": _interval(region.before),
         }
+    place = partial(reason_place, project, model, views_of(project, model.session))
     return {
         "name": short_name(model.unique_id),
         "unique_id": model.unique_id,
@@ -158,9 +162,17 @@ def _describe(project: Project, model: Model, plan: Plan) -> dict[str, Any]:
                 if question.is_lacking
             )
         ),
-        "reasons": list(map(asdict, plan.reasons)),
-        "refused": {strategy: asdict(reason) for strategy, reason in plan.refused.items()},
+        "reasons": [_described(reason, place) for reason in plan.reasons],
+        "refused": {key: _described(reason, place) for key, reason in plan.refused.items()},
     }
+
+
+def _described(
+    reason: Reason, place_of_line: Callable[[int | None], ReasonPlace]
+) -> dict[str, Any]:
+    """Return a reason with the line in its own file."""
+    place = place_of_line(reason.line)
+    return asdict(reason) | {"line": place.line, "place": str(place)}
 
 
 def _question_text(question: Question) -> str:

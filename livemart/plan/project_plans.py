@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from livemart.errors import PlanError
+from livemart.plan.places import ReasonPlace, reason_place
 from livemart.plan.planner import (
     Full,
     Inputs,
@@ -385,12 +386,17 @@ def broken_policies(project: Project, stored: Mapping[str, StoredQuery]) -> dict
     for unique_id, query in stored.items():
         if any(project.models[part].uncompiled for part in project.asking(query.owner.unique_id)):
             continue
+        model = query.owner
         is_full = isinstance(query.plan.strategy, Full) and query.made_by != "dbt"
         if is_full and query.policy in ("incremental", "strict"):
             reasons = query.plan.reasons
             why = "; ".join(f"{reason.code}: {reason.message}" for reason in reasons)
             line = next((reason.line for reason in reasons if reason.line), 1)
-            broken[unique_id] = f"{query.owner.file}:{line}: refresh: {query.policy}, but {why}"
+            place = reason_place(project, model, views_of(project, query.session), line)
+            if place.file != model.file:
+                # The policy is not written there.
+                why, place = f"{why} ({place})", ReasonPlace(model.file)
+            broken[unique_id] = f"{place}: refresh: {query.policy}, but {why}"
     return broken
 
 

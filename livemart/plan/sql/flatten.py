@@ -146,6 +146,34 @@ def _flatten(
     return parts
 
 
+def lines_of(
+    text: str, views: Mapping[str, str], relation: str | None = None
+) -> list[tuple[str | None, int]]:
+    r"""Return where each line of a flat text is written: view, None for the text, and line there.
+
+    >>> lines_of("select a\nfrom m.v", {"m.v": "select a\nfrom m.t"})[:4]
+    [(None, 1), (None, 2), ('m.v', 1), ('m.v', 2)]
+
+    Args:
+        text, views: of `flatten`, which could read them.
+        relation: of the text, if it is that of a view.
+    """
+    # A flat text leaves out the empty lines that a config block leaves at the top.
+    line = 1 + text[: len(text) - len(text.lstrip())].count("\n")
+    text = _body(text)
+    lines, position = [(relation, line)], 0
+    ends = [(mention.start, mention.relation) for mention in _mentions(text)]
+    for end, inner in [*ends, (len(text), "")]:
+        for _ in range(text.count("\n", position, end)):
+            line += 1
+            lines.append((relation, line))
+        position = end
+        if inner in views:
+            # Each view begins a line, and so does the rest behind it.
+            lines += [*lines_of(views[inner], views, inner), (relation, line)]
+    return lines
+
+
 # A view is inlined in each text that reads it, and a project is planned again and again.
 @lru_cache(maxsize=_KNOWN_TEXTS)
 def _mentions(text: str) -> tuple[_Mention, ...]:

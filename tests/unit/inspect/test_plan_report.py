@@ -39,6 +39,7 @@ def test_a_report_names_strategy_and_reasons_as_scripts_rely_on() -> None:
             "message": "one row over all",
             "line": 7,
             "suggestion": "put an hourly model below it",
+            "place": "models/a.sql:7",
         }
     ]
 
@@ -175,6 +176,7 @@ def test_why_sql_has_not_the_other_strategies_is_told_in_their_order() -> None:
         "message": "max(amount) is no sum",
         "line": None,
         "suggestion": "sum it",
+        "place": "models/b.sql",
     }
 
 
