@@ -1,7 +1,7 @@
 """Makes folders of this machine for files that no later process needs.
 
 Used where rows are too large for memory while they land or are compared, and for what another
-program reads from a file. State never lies there.
+program reads from a file. They never hold state.
 """
 
 from __future__ import annotations

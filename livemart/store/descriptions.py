@@ -36,11 +36,11 @@ def write_descriptions(
     """
     _DESCRIPTIONS.create(connection, checkfirst=True)
     query = sa.select(_DESCRIPTIONS.c.model, _DESCRIPTIONS.c.digest)
-    known = {row.model: row.digest for row in connection.execute(query)}
+    digests = {row.model: row.digest for row in connection.execute(query)}
     rows = {name: _row(name, description) for name, description in descriptions.items()}
-    changed = [row for name, row in rows.items() if known.get(name) != row["digest"]]
-    gone = [*(known.keys() - rows.keys()), *(row["model"] for row in changed)]
-    for name in gone:
+    changed = [row for name, row in rows.items() if digests.get(name) != row["digest"]]
+    replaced = [*(digests.keys() - rows.keys()), *(row["model"] for row in changed)]
+    for name in replaced:
         connection.execute(sa.delete(_DESCRIPTIONS).where(_DESCRIPTIONS.c.model == name))
     if changed:
         connection.execute(sa.insert(_DESCRIPTIONS), changed)

@@ -141,7 +141,7 @@ def write_answer(
         if fitting := rows[: limit - written]:
             size += writer.write(fitting)
             written += len(fitting)
-            last = place_of(model, in_turn, fitting, last)
+            last = row_place(model, in_turn, fitting, last)
         if size > MOST_BYTES:
             read += len(next(slices, ()))
             break
@@ -150,7 +150,7 @@ def write_answer(
     return WrittenRows(body, read, is_truncated, model, mark, last)
 
 
-def place_of(
+def row_place(
     model: ServedModel, in_turn: Sequence[str], rows: SomeRows, before: RowPlace | None
 ) -> RowPlace:
     """Return the place of the last row of a slice; `before`: of the slice before."""

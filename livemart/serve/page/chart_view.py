@@ -21,11 +21,11 @@ from livemart.serve.page.charts import (
     MOST_LINES,
     MOST_TILES,
     Chart,
-    Line,
-    Row,
-    lines_of,
-    name_of,
+    ChartLine,
+    ChartRow,
+    chart_lines,
     plotted,
+    series_name,
 )
 from livemart.serve.page.text import DASH, LOCALE
 
@@ -103,7 +103,7 @@ class ChartView:
 
 
 def build_chart(
-    chart: Chart, rows: Sequence[Row], kinds: dict[str, str], *, scope: str, is_sorted: bool
+    chart: Chart, rows: Sequence[ChartRow], kinds: dict[str, str], *, scope: str, is_sorted: bool
 ) -> ChartView:
     """Return the texts and numbers of a chart.
 
@@ -121,7 +121,7 @@ def build_chart(
     if chart.kind == "bars":
         bars = [_bars(chart, number, rows, is_sorted=is_sorted) for number in chart.numbers]
         return ChartView("bars", _bars_caption(rows, scope, is_sorted), "", names, bars=bars)
-    others = lines_of(chart, chart.numbers[0], rows)[1]
+    others = chart_lines(chart, chart.numbers[0], rows)[1]
     left_out = f"The {MOST_LINES} busiest of {MOST_LINES + others} lines. " if others else ""
     zone = "" if kinds[chart.x] != "timestamp" else " Times are UTC."
     caption = f"{left_out}{_sentence(scope)}{zone}".strip()
@@ -143,10 +143,10 @@ def exact(value: Any) -> str:
     return f"{value:,}"
 
 
-def marks_of(values: Sequence[float]) -> list[Decimal]:
+def axis_marks(values: Sequence[float]) -> list[Decimal]:
     """Return five round numbers, ascending and equally far apart, that hold all these values.
 
-    >>> write_marks(marks_of([3.0, 97.0]))
+    >>> write_marks(axis_marks([3.0, 97.0]))
     ['0', '25', '50', '75', '100']
     """
     low, high = min(values), max(values)
@@ -194,14 +194,14 @@ def _step(least: Decimal) -> Decimal:
     )
 
 
-def _lines(chart: Chart, number: str, rows: Sequence[Row], kind: str) -> LinesView:
-    lines, _ = lines_of(chart, number, rows)
+def _lines(chart: Chart, number: str, rows: Sequence[ChartRow], kind: str) -> LinesView:
+    lines, _ = chart_lines(chart, number, rows)
     moments = [moment for line in lines for moment, _ in line.points]
     start, end = min(moments), max(moments)
     values = [
         value for line in lines for _, raw in line.points if (value := plotted(raw)) is not None
     ]
-    marks = marks_of(values or [0.0])
+    marks = axis_marks(values or [0.0])
     views = [_line(look, line, (start, end), marks) for look, line in enumerate(lines)]
     times = [start + (end - start) * part / _SPACES_OF_TIME for part in range(_SPACES_OF_TIME + 1)]
     places = [HEIGHT * place // _SPACES for place in range(_SPACES + 1)]
@@ -219,7 +219,7 @@ def _lines(chart: Chart, number: str, rows: Sequence[Row], kind: str) -> LinesVi
 
 
 def _line(
-    look: int, line: Line, span: tuple[datetime, datetime], marks: Sequence[Decimal]
+    look: int, line: ChartLine, span: tuple[datetime, datetime], marks: Sequence[Decimal]
 ) -> LineView:
     values = [value for _, value in line.points if value is not None]
     return LineView(
@@ -236,7 +236,7 @@ def _as_float(value: Any) -> float:
     return plotted(value) or 0.0
 
 
-def _path(line: Line, span: tuple[datetime, datetime], marks: Sequence[Decimal]) -> str:
+def _path(line: ChartLine, span: tuple[datetime, datetime], marks: Sequence[Decimal]) -> str:
     """Return the line's path: a gap where a value is not known, a dot where it is alone."""
     # The lines that are left may all be of one moment.
     start, width = span[0], (span[1] - span[0]) or timedelta(1)
@@ -263,20 +263,20 @@ def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     pieces: dict[int, list[int]] = {}
     for place, (x, _) in enumerate(points):
         pieces.setdefault(math.floor(x * _PIECES / WIDTH), []).append(place)
-    kept: list[tuple[float, float]] = []
+    corners: list[tuple[float, float]] = []
     for places in pieces.values():
         by_height = sorted(places, key=lambda place: points[place][1])
         chosen = {places[0], places[-1], by_height[0], by_height[-1]}
-        kept.extend(points[place] for place in sorted(chosen))
-    return kept
+        corners.extend(points[place] for place in sorted(chosen))
+    return corners
 
 
-def _bars(chart: Chart, number: str, rows: Sequence[Row], *, is_sorted: bool) -> BarsView:
-    known = [(name_of(row, chart.names), row[number]) for row in rows]
+def _bars(chart: Chart, number: str, rows: Sequence[ChartRow], *, is_sorted: bool) -> BarsView:
+    named = [(series_name(row, chart.names), row[number]) for row in rows]
     if not is_sorted:
         # A bar without a value comes last.
-        known.sort(key=lambda bar: (plotted(bar[1]) is None, -(plotted(bar[1]) or 0.0), bar[0]))
-    shown = known[:MOST_BARS]
+        named.sort(key=lambda bar: (plotted(bar[1]) is None, -(plotted(bar[1]) or 0.0), bar[0]))
+    shown = named[:MOST_BARS]
     values = [value for _, raw in shown if (value := plotted(raw)) is not None]
     low, high = min([0.0, *values]), max([0.0, *values])
     # The difference of two huge numbers may be larger than any number.
@@ -304,7 +304,7 @@ def _percent(part: float) -> str:
     return f"{100 * part:.2f}%"
 
 
-def _bars_caption(rows: Sequence[Row], scope: str, is_sorted: bool) -> str:
+def _bars_caption(rows: Sequence[ChartRow], scope: str, is_sorted: bool) -> str:
     if len(rows) > MOST_BARS:
         word = "first" if is_sorted else "greatest"
         return f"The {MOST_BARS} {word} of {scope or f'{len(rows)} rows'}."

@@ -18,7 +18,7 @@ from livemart.store.served import ServedModel
 from livemart.store.value_forms import TIMESTAMPS, decimal_size
 
 ChartKind = Literal["lines", "bars", "tiles"]
-Row = Mapping[str, Any]
+ChartRow = Mapping[str, Any]
 
 # One picture has no room for more.
 MOST_LINES = 8
@@ -68,7 +68,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """A line: its name, and the moment and value of each point, ascending; None is a gap."""
 
     name: str
@@ -80,19 +80,19 @@ def is_number(kind: str) -> bool:
     return kind in ("int", "bigint", "double") or decimal_size(kind) is not None
 
 
-def is_time(kind: str) -> bool:
+def is_time_kind(kind: str) -> bool:
     """Return True for a kind whose values are days or moments."""
     return kind in _TIMES
 
 
 def time_of(model: ServedModel, wish: ChartWish = ChartWish()) -> str | None:
     """Return the column of times that a chart of a model would have; None if it has none."""
-    times = [name for name, kind in model.columns if is_time(kind)]
+    times = [name for name, kind in model.columns if is_time_kind(kind)]
     first = [wish.x, model.time_column, *(name for name in model.row_key if name in times)]
     return next((name for name in [*first, *times] if name in times), None)
 
 
-def choose_chart(model: ServedModel, rows: Sequence[Row], wish: ChartWish) -> Chart | None:
+def choose_chart(model: ServedModel, rows: Sequence[ChartRow], wish: ChartWish) -> Chart | None:
     """Return the chart of these rows; None if no chart fits them, or none is wished for.
 
     One row gives tiles. Lines need times and numbers, and at most one row for each moment of a
@@ -118,7 +118,7 @@ def choose_chart(model: ServedModel, rows: Sequence[Row], wish: ChartWish) -> Ch
     return tiles or (lines if is_course else None) or bars or lines
 
 
-def lines_of(chart: Chart, number: str, rows: Sequence[Row]) -> tuple[list[Line], int]:
+def chart_lines(chart: Chart, number: str, rows: Sequence[ChartRow]) -> tuple[list[ChartLine], int]:
     """Return the busiest lines of a number, and how many others there are.
 
     The busiest line has the most values; of equals, the one with the largest ones.
@@ -127,7 +127,7 @@ def lines_of(chart: Chart, number: str, rows: Sequence[Row]) -> tuple[list[Line]
     for row in rows:
         if (moment := row[chart.x]) is not None:
             value = row[number] if plotted(row[number]) is not None else None
-            points.setdefault(name_of(row, chart.names), []).append((_moment(moment), value))
+            points.setdefault(series_name(row, chart.names), []).append((_moment(moment), value))
 
     def business(name: str) -> tuple[int, float]:
         values = [plotted(value) or 0.0 for _, value in points[name] if value is not None]
@@ -136,12 +136,12 @@ def lines_of(chart: Chart, number: str, rows: Sequence[Row]) -> tuple[list[Line]
     in_turn = sorted(points, key=lambda name: (*business(name), name))
     busiest = sorted(in_turn[:MOST_LINES])
     lines = [
-        Line(name, tuple(sorted(points[name], key=lambda point: point[0]))) for name in busiest
+        ChartLine(name, tuple(sorted(points[name], key=lambda point: point[0]))) for name in busiest
     ]
     return lines, len(in_turn) - len(busiest)
 
 
-def name_of(row: Row, names: Sequence[str]) -> str:
+def series_name(row: ChartRow, names: Sequence[str]) -> str:
     """Return what a row is called by these columns; an empty text if it is the only one."""
     return BETWEEN.join("\N{EN DASH}" if row[name] is None else str(row[name]) for name in names)
 
@@ -154,11 +154,11 @@ def plotted(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _numbers(model: ServedModel, rows: Sequence[Row], wish: ChartWish) -> tuple[str, ...]:
+def _numbers(model: ServedModel, rows: Sequence[ChartRow], wish: ChartWish) -> tuple[str, ...]:
     kinds = model.kinds
     if wished := [name for name in wish.numbers if is_number(kinds.get(name, ""))]:
         return tuple(wished[:_MOST_NUMBERS])
-    found = [
+    numbers = [
         name
         for name, kind in model.columns
         if is_number(kind)
@@ -166,7 +166,7 @@ def _numbers(model: ServedModel, rows: Sequence[Row], wish: ChartWish) -> tuple[
         and not _is_id(name)
         and any(plotted(row[name]) is not None for row in rows)
     ]
-    return tuple(found[: MOST_TILES if len(rows) == 1 else _FIRST_NUMBERS])
+    return tuple(numbers[: MOST_TILES if len(rows) == 1 else _FIRST_NUMBERS])
 
 
 def _is_id(name: str) -> bool:
@@ -176,19 +176,29 @@ def _is_id(name: str) -> bool:
 
 
 def _lines(
-    model: ServedModel, rows: Sequence[Row], time: str, numbers: tuple[str, ...], wish: ChartWish
+    model: ServedModel,
+    rows: Sequence[ChartRow],
+    time: str,
+    numbers: tuple[str, ...],
+    wish: ChartWish,
 ) -> Chart | None:
     if len({row[time] for row in rows} - {None}) < 2:
         return None
     for names in _line_names(model, rows, time, numbers, wish):
-        places = Counter((row[time], name_of(row, names)) for row in rows if row[time] is not None)
+        places = Counter(
+            (row[time], series_name(row, names)) for row in rows if row[time] is not None
+        )
         if max(places.values()) == 1:
             return Chart("lines", time, numbers, names)
     return None
 
 
 def _line_names(
-    model: ServedModel, rows: Sequence[Row], time: str, numbers: Collection[str], wish: ChartWish
+    model: ServedModel,
+    rows: Sequence[ChartRow],
+    time: str,
+    numbers: Collection[str],
+    wish: ChartWish,
 ) -> list[tuple[str, ...]]:
     """Return the columns that may name a line, the best first."""
     kinds = model.kinds
@@ -205,7 +215,7 @@ def _line_names(
 
 
 def _bars(
-    model: ServedModel, rows: Sequence[Row], numbers: tuple[str, ...], wish: ChartWish
+    model: ServedModel, rows: Sequence[ChartRow], numbers: tuple[str, ...], wish: ChartWish
 ) -> Chart | None:
     texts = [name for name in _short_texts(model, rows) if _is_distinct(rows, (name,))]
     key = tuple(name for name in model.row_key if len({row[name] for row in rows}) > 1)
@@ -221,7 +231,7 @@ def _bars(
     return Chart("bars", "", numbers, candidates[0]) if candidates else None
 
 
-def _short_texts(model: ServedModel, rows: Sequence[Row]) -> list[str]:
+def _short_texts(model: ServedModel, rows: Sequence[ChartRow]) -> list[str]:
     return [
         name
         for name, kind in model.columns
@@ -231,8 +241,8 @@ def _short_texts(model: ServedModel, rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _is_distinct(rows: Sequence[Row], names: Sequence[str]) -> bool:
-    return len({name_of(row, names) for row in rows}) == len(rows)
+def _is_distinct(rows: Sequence[ChartRow], names: Sequence[str]) -> bool:
+    return len({series_name(row, names) for row in rows}) == len(rows)
 
 
 def _moment(value: date) -> datetime:

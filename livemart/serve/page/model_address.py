@@ -46,8 +46,8 @@ class ModelAddress:
     @classmethod
     def of(cls, model: ServedModel, parameters: Sequence[Pair]) -> ModelAddress:
         """Return the address with these parameters; empty ones are those of an empty field."""
-        known = {*OF_ROWS, *_OF_A_PAGE, *_OF_THE_FORM, *_OF_THE_CHART, *model.kinds}
-        asked = tuple((name, text) for name, text in parameters if name in known and text)
+        names = {*OF_ROWS, *_OF_A_PAGE, *_OF_THE_FORM, *_OF_THE_CHART, *model.kinds}
+        asked = tuple((name, text) for name, text in parameters if name in names and text)
         return cls(model, asked)
 
     def first(self, name: str) -> str | None:
@@ -61,8 +61,8 @@ class ModelAddress:
     @property
     def conditions(self) -> list[Pair]:
         """The columns with what is asked of them, in the API's form."""
-        own = {*OF_ROWS, *_OF_A_PAGE, *_OF_THE_FORM, *_OF_THE_CHART}
-        return [(name, text) for name, text in self.asked if name not in own]
+        of_page = {*OF_ROWS, *_OF_A_PAGE, *_OF_THE_FORM, *_OF_THE_CHART}
+        return [(name, text) for name, text in self.asked if name not in of_page]
 
     @property
     def chart_wish(self) -> ChartWish:

@@ -21,9 +21,9 @@ from livemart.serve.live.snapshot_json import json_text
 from livemart.serve.models.pull import Filters, may_read, read_filters, unknown_model
 from livemart.serve.models.row_cursors import RowCursors, order_kinds
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
-from livemart.serve.models.written_rows import place_of
+from livemart.serve.models.written_rows import row_place
 from livemart.serve.page.chart_view import ChartView, build_chart
-from livemart.serve.page.charts import Row, choose_chart, is_number, is_time, time_of
+from livemart.serve.page.charts import ChartRow, choose_chart, is_number, is_time_kind, time_of
 from livemart.serve.page.model_address import OF_ROWS, OPERATORS, ModelAddress
 from livemart.serve.page.models_view import (
     AboutView,
@@ -61,7 +61,7 @@ class ShownRows:
     the page before were those of an earlier snapshot.
     """
 
-    rows: list[Row]
+    rows: list[ChartRow]
     question: RowQuestion
     next: str | None
     has_changed: bool
@@ -107,10 +107,10 @@ def read_rows(
     shown, next_ = rows[:limit], None
     if len(rows) > limit:
         here = Position(view.published.snapshot_id, view.mark(model.name))
-        next_ = cursors.write(here, place_of(model, in_turn, shown, behind), kinds)
+        next_ = cursors.write(here, row_place(model, in_turn, shown, behind), kinds)
     has_changed = since is not None and not view.is_unchanged(model.name, since, caller.tenants)
-    found = ShownRows(list(shown), question, next_, has_changed)
-    return found, _read_chart(request, view, address, asked)
+    page_rows = ShownRows(list(shown), question, next_, has_changed)
+    return page_rows, _read_chart(request, view, address, asked)
 
 
 def build_page(
@@ -119,7 +119,7 @@ def build_page(
     """Return the texts and addresses of the page, by the names of its template."""
     kinds, question = address.model.kinds, shown.question
     parts = [name for name, kind in kinds.items() if kind not in ("json", "binary", "double")]
-    across = [name for name in parts if is_time(kinds[name]) or kinds[name] == "string"]
+    across = [name for name in parts if is_time_kind(kinds[name]) or kinds[name] == "string"]
     of_rows = replace(address.model, columns=question.columns_of(address.model))
     return {
         "address": address,
@@ -139,7 +139,7 @@ def build_page(
         "chart_kinds": _CHARTS,
         "numbers": [(name, name) for name, kind in kinds.items() if is_number(kind)],
         "across": [(name, name) for name in across],
-        "names": [(name, name) for name in parts if not is_time(kinds[name])],
+        "names": [(name, name) for name in parts if not is_time_kind(kinds[name])],
     }
 
 

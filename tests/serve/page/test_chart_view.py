@@ -15,9 +15,9 @@ from livemart.serve.page.chart_view import (
     HEIGHT,
     WIDTH,
     ChartView,
+    axis_marks,
     build_chart,
     exact,
-    marks_of,
     thinned,
     write_marks,
 )
@@ -105,14 +105,14 @@ def test_days_are_written_without_a_time_and_long_spans_with_the_year() -> None:
     ],
 )
 def test_marks_are_round_and_equally_far_apart(values: list[float], marks: list[str]) -> None:
-    assert write_marks(marks_of(values)) == marks
+    assert write_marks(axis_marks(values)) == marks
 
 
 @pytest.mark.parametrize(
     "values", [[-1.7e308, 1.7e308], [5e-324, 1e-323], [1e18, 1e18 + 256], [-0.0, 0.0]]
 )
 def test_marks_hold_all_values(values: list[float]) -> None:
-    marks = marks_of(values)
+    marks = axis_marks(values)
 
     assert marks[0] <= Decimal(min(values)) and Decimal(max(values)) <= marks[-1]
     assert len({after - before for before, after in pairwise(marks)}) == 1

@@ -12,11 +12,11 @@ from livemart.serve.page.charts import (
     MOST_LINES,
     Chart,
     ChartWish,
+    chart_lines,
     choose_chart,
     is_number,
-    lines_of,
-    name_of,
     plotted,
+    series_name,
     time_of,
 )
 from livemart.serve.page.text import DASH
@@ -152,7 +152,7 @@ def test_the_busiest_lines_are_those_with_the_most_values_then_the_largest() -> 
     rows += [sale("few", 1, 1000), sale("unknown", 1, None), sale("unknown", 2, None)]
     chart = Chart("lines", "day", ("amount",), ("shop",))
 
-    lines, others = lines_of(chart, "amount", rows)
+    lines, others = chart_lines(chart, "amount", rows)
 
     assert [line.name for line in lines] == [f"s{shop}" for shop in range(2, 10)]
     assert (len(lines), others) == (MOST_LINES, 4)
@@ -162,7 +162,7 @@ def test_points_are_in_the_order_of_time_and_what_is_not_known_is_a_gap() -> Non
     chart = Chart("lines", "day", ("amount",), ("shop",))
     rows = [sale("a", 3, 3), sale("a", 1, 1), sale("a", 2, None), {**sale("a", 4), "day": None}]
 
-    ((line,), _) = lines_of(chart, "amount", rows)
+    ((line,), _) = chart_lines(chart, "amount", rows)
 
     midnight = datetime(2026, 3, 1, tzinfo=UTC)
     assert line.points == tuple(
@@ -198,7 +198,7 @@ def test_only_numbers_have_a_place(value: object, place: float | None) -> None:
 
 
 def test_names_are_put_together() -> None:
-    assert name_of({"a": "x", "b": None, "c": 7}, ("a", "b", "c")) == f"x · {DASH} · 7"
+    assert series_name({"a": "x", "b": None, "c": 7}, ("a", "b", "c")) == f"x · {DASH} · 7"
     assert [is_number(kind) for kind in ("decimal(38,0)", "double", "string", "boolean")] == [
         True,
         True,

@@ -72,7 +72,7 @@ def test_a_policy_that_is_not_met_names_its_model_and_the_line_of_the_view() -> 
     ]
     project = Project("m", ".", "m", {}, {it.unique_id: it for it in models}, {}, {})
 
-    [message] = broken_policies(project, ProjectPlans(project).models).values()
+    [message] = broken_policies(project, ProjectPlans(project).stored).values()
 
     assert message.startswith("models/a.sql: refresh: incremental, but EXPRESSION_NOT_DETERMIN")
     assert message.endswith("over the same rows (models/v.sql:4)")
