@@ -31,8 +31,8 @@ from livemart.serve.page.text import DASH, LOCALE
 
 # The size of the picture before it is stretched.
 WIDTH, HEIGHT = 1000, 300
-# Spaces between the marks of the axis.
-_SPACES = 4
+# Spaces between the marks of the axis: how many there may be, the best first.
+_SPACES = (4, 5, 3)
 _SPACES_OF_TIME = 2
 # Pieces of the width in which the first, last, least and greatest point of a line are drawn: more
 # would look the same.
@@ -144,7 +144,9 @@ def exact(value: Any) -> str:
 
 
 def axis_marks(values: Sequence[float]) -> list[Decimal]:
-    """Return five round numbers, ascending and equally far apart, that hold all these values.
+    """Return four to six round numbers, ascending, equally far apart, that hold all these values.
+
+    They are those that leave the least room.
 
     >>> write_marks(axis_marks([3.0, 97.0]))
     ['0', '25', '50', '75', '100']
@@ -158,12 +160,16 @@ def axis_marks(values: Sequence[float]) -> list[Decimal]:
     if low == high:
         high = 1.0
     first, last = Decimal(repr(low)), Decimal(repr(high))
-    step = _step((last - first) / _SPACES)
+    offered = [_marks(first, last, spaces) for spaces in _SPACES]
+    return min(offered, key=lambda marks: marks[-1] - marks[0])
+
+
+def _marks(first: Decimal, last: Decimal, spaces: int) -> list[Decimal]:
+    step = _step((last - first) / spaces)
     while True:
         start = (first / step).to_integral_value(ROUND_FLOOR) * step
-        if start + step * _SPACES >= last:
-            marks = [start + step * number for number in range(_SPACES + 1)]
-            return marks
+        if start + step * spaces >= last:
+            return [start + step * number for number in range(spaces + 1)]
         step = _step(step * Decimal("1.01"))
 
 
@@ -204,7 +210,7 @@ def _lines(chart: Chart, number: str, rows: Sequence[ChartRow], kind: str) -> Li
     marks = axis_marks(values or [0.0])
     views = [_line(look, line, (start, end), marks) for look, line in enumerate(lines)]
     times = [start + (end - start) * part / _SPACES_OF_TIME for part in range(_SPACES_OF_TIME + 1)]
-    places = [HEIGHT * place // _SPACES for place in range(_SPACES + 1)]
+    places = [HEIGHT * place // (len(marks) - 1) for place in range(len(marks))]
     ends = [_moment_words(moment, end - start, kind) for moment in (start, end)]
     count = f"{len(lines)} lines" if len(lines) > 1 else "One line"
     return LinesView(
@@ -247,7 +253,7 @@ def _path(line: ChartLine, span: tuple[datetime, datetime], marks: Sequence[Deci
             runs.append([])
             continue
         # Not as floats: the difference of two of them may be larger than the largest one.
-        y = float(HEIGHT * (high - Decimal(value)) / (high - low))
+        y = float(HEIGHT * (high - Decimal(repr(value))) / (high - low))
         runs[-1].append((WIDTH * ((moment - start) / width), y))
     pieces = []
     for run in filter(None, runs):

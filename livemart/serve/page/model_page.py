@@ -45,6 +45,8 @@ MOST_SHOWN = 100
 _MOST_ASKED = 500
 # Rows of a chart that is no picture of the rows below it alone.
 _CHARTED = 2_000
+# Values of a chart that are read at once: fewer rows of a model with many columns.
+_CHARTED_VALUES = 24_000
 # In a larger model the newest rows are not found without reading them all.
 _MOST_SEARCHED = 200_000
 MOST_LOADED = 10_000
@@ -158,11 +160,13 @@ def _read_chart(
     if wish.kind == "none":
         return None
     names = [name for name, kind in model.columns if kind not in ("json", "binary")]
+    if not names:
+        return None
     time = time_of(model, wish)
-    is_large = view.row_count(model.name) > _MOST_SEARCHED
-    most, newest_first = _CHARTED, time is not None and not asked.get("order_by") and not is_large
-    if is_large:
-        most = MOST_SHOWN
+    # An index finds the rows of a tenant; and how many others have is not theirs to know.
+    is_large = asked["tenants"] is None and view.row_count(model.name) > _MOST_SEARCHED
+    newest_first = time is not None and not asked.get("order_by") and not is_large
+    most = MOST_SHOWN if is_large else max(MOST_SHOWN, min(_CHARTED, _CHARTED_VALUES // len(names)))
     order: AskedRows = {**asked, "columns": tuple(names), "limit": most + 1}
     if newest_first and time is not None:
         order = {**order, "order_by": (time,), "descending": (time,)}

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from httpx2 import Response
 
+from livemart.serve.page import model_page
 from livemart.serve.page.text import DASH
 from livemart.store.served import ModelDescription
 from livemart.store.store import Store
@@ -201,6 +202,26 @@ def test_the_chart_is_of_the_rows_that_the_address_asks_for(
 
     assert re.findall(r"<span>([^<]+)</span></span></th>", several.text)[:2] == ["Faro", "Porto"]
     assert "The newest 2,000 rows. Times are UTC." in newest.text
+
+
+def test_a_large_model_is_drawn_from_its_first_rows(
+    one: Site, admin: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_page, "_MOST_SEARCHED", 5_000)
+
+    text = ask(one, "/models/readings", admin).text
+
+    assert "The first 100 rows. Times are UTC." in text
+
+
+def test_a_chart_reads_fewer_rows_of_a_model_with_many_columns(
+    one: Site, admin: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_page, "_CHARTED_VALUES", 4 * 150)
+
+    text = ask(one, "/models/readings", admin).text
+
+    assert "The newest 150 rows. Times are UTC." in text
 
 
 def test_a_picture_has_a_title_and_a_description_and_its_numbers_as_a_table(
