@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from livemart.arrow.bags import WEIGHT
+from livemart.arrow.python_rows import python_rows
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from livemart.inspect.terminal_text import aligned, counted
@@ -126,7 +127,7 @@ def find_corrections(
             query, name = stored[unique_id], stored[unique_id].owner.name
             try:
                 mark = read_watermarks(warehouse, flag.relation, before.sources[flag.relation])
-                changed = warehouse.changes(query.relation, old.version, new.version).to_pylist()
+                changed = python_rows(warehouse.changes(query.relation, old.version, new.version))
             except (RefreshError, KeyError):
                 unknown[name] = (*unknown.get(name, ()), after.snapshot_id)
                 continue
@@ -179,7 +180,7 @@ def _corrected(
 
     def correction(old: _Row | None, new: _Row | None) -> Correction:
         row = old or new or {}
-        end = row.get(flag.time) if flag.time else None
+        end = _end(row, flag)
         late_by = passed - end if passed is not None and isinstance(end, datetime) else None
         return Correction(
             model,
@@ -200,7 +201,7 @@ def _corrected(
         if row[WEIGHT] < 0:
             continue
         before = removed.pop(identity(row), [None])[0]
-        end = row.get(flag.time) if flag.time else None
+        end = _end(row, flag)
         is_late = end is not None and passed is not None and end <= passed
         if before[flag.column] if before is not None else is_late:
             yield correction(before, row)
@@ -208,6 +209,12 @@ def _corrected(
         for row in rows:
             if row[flag.column]:
                 yield correction(row, None)
+
+
+def _end(row: _Row, flag: FinalFlag) -> Any:
+    """Return the end of a row's window; None if it has none, or in a year that Python lacks."""
+    end = row.get(flag.time) if flag.time else None
+    return None if isinstance(end, str) else end
 
 
 def _values(row: _Row | None) -> Any:

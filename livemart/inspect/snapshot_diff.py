@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT, difference
+from livemart.arrow.python_rows import python_rows
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, RefreshError, StateError, first_lines, nearest
 from livemart.inspect.comparison import EXAMPLES
@@ -181,7 +182,7 @@ def _diff(name: str, change: pa.Table | None, first: int, second: int) -> ModelD
             {key: None if value is None else one_line(str(value)) for key, value in row.items()},
         )
         for weight, row in zip(
-            weights, change.select(columns).slice(0, EXAMPLES).to_pylist(), strict=False
+            weights, python_rows(change.select(columns).slice(0, EXAMPLES)), strict=False
         )
     )
     fewer, more = (sum(max(sign * weight, 0) for weight in weights) for sign in (-1, 1))

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.requests import Request
@@ -66,7 +67,23 @@ _WRITERS: Mapping[str, type[RowWriter]] = {
     ARROW: ArrowRows,
     PARQUET: ParquetRows,
 }
-_BY_NAME = {"json": JSON, "csv": CSV, "arrow": ARROW, "parquet": PARQUET}
+
+
+class RowsFormat(StrEnum):
+    """The form of an answer with rows, as a link names it."""
+
+    JSON = "json"
+    CSV = "csv"
+    ARROW = "arrow"
+    PARQUET = "parquet"
+
+
+_BY_NAME = {
+    RowsFormat.JSON: JSON,
+    RowsFormat.CSV: CSV,
+    RowsFormat.ARROW: ARROW,
+    RowsFormat.PARQUET: PARQUET,
+}
 
 ModelName = Annotated[str, Path(min_length=1, max_length=200, description="As in the project.")]
 _FORMS = {
@@ -173,7 +190,7 @@ async def rows(
         Query(description="`next` of the page before: the rows behind it, of its snapshot."),
     ] = None,
     format_: Annotated[
-        Literal["json", "csv", "arrow", "parquet"] | None,
+        RowsFormat | None,
         Query(alias="format", description="The form, for a link, which sends no `Accept`."),
     ] = None,
 ) -> Response:

@@ -77,6 +77,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "`full_refresh: false`": (
         "unit/project/questions::a_model_is_told_that_its_own_table_is_absent",
     ),
+    "files of Spark up to 3.0": (
+        "unit/delta/table_schema::days_of_the_calendar_of_spark_2_are_left_to_spark",
+    ),
     "`delta.enableDeletionVectors`": (
         *_REFUSED,
         *_OF_OTHERS,

@@ -1,0 +1,46 @@
+"""Gives rows as Python objects to those who list them, whatever their types hold.
+
+Used by `diff` and `corrections`. Arrow's own `to_pylist` raises an error at a time outside of the
+years 1 to 9999, which Spark and Parquet hold, and gives the bytes of a VARIANT.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from livemart.arrow.times import holds_time
+from livemart.arrow.variant_values import python_value
+from livemart.arrow.variants import holds_variant, is_variant
+
+
+def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """Return each row by name of column; a time that Python cannot hold is its text."""
+    columns = [_values(column) for column in rows.columns]
+    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    if holds_time(column.type) or holds_variant(column.type):
+        return [_value(scalar) for scalar in column]
+    return list(column.to_pylist())
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    kind = scalar.type
+    if not scalar.is_valid:
+        return None
+    if is_variant(kind):
+        parts = scalar.value.as_py()
+        return python_value(parts["value"], parts["metadata"])
+    if pa.types.is_struct(kind):
+        return {field.name: _value(scalar[place]) for place, field in enumerate(kind)}
+    if pa.types.is_map(kind):
+        return [(_value(entry[0]), _value(entry[1])) for entry in scalar.values]
+    if pa.types.is_list(kind):
+        return [_value(element) for element in scalar.values]
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return scalar.cast(pa.string()).as_py()
