@@ -2,11 +2,13 @@
 
 Used when a version of a table is opened. Files are read here unchanged: a mapped column would not
 be found, and a row that a deletion vector marks would still be read. So a table with a feature that
-is not known here is read by Spark alone, and its readers are recomputed in full.
+is not known here is read by Spark alone, and its readers are recomputed in full. So is a table with
+a CHAR column: Spark fills its values with blanks, and the texts that it is compared with.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 from deltalake import DeltaTable
@@ -23,6 +25,9 @@ _READ = frozenset(
 # What a table has, or keeps when it is dropped, that had files of another form.
 _LEFT = frozenset({"columnMapping", "checkpointProtection"})
 _READER_OF_MAPPED_COLUMNS = 2
+# Under which Spark notes what a text was declared as, and what it notes of CHAR at any depth.
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+_CHAR = re.compile(r"\bchar\(", re.IGNORECASE)
 
 
 def unreadable_reason(table: DeltaTable) -> str | None:
@@ -30,6 +35,9 @@ def unreadable_reason(table: DeltaTable) -> str | None:
     features = table.protocol().reader_features or ()
     if reason := unread_feature(features, table.metadata().configuration):
         return reason
+    for field in table.schema().fields:
+        if _CHAR.search(str(field.metadata.get(_DECLARED, ""))):
+            return f"column {field.name} is CHAR"
     # Those of all files, for one answer: a foreign table has few, or is recomputed in any case.
     if "deletionVectors" in features and any(it.num_rows for it in table.deletion_vectors()):
         return "deletion vectors"

@@ -6,6 +6,7 @@ shared with the versions that follow.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,6 +42,8 @@ _FORMAT = pds.ParquetFileFormat(
     default_fragment_scan_options=pds.ParquetFragmentScanOptions(pre_buffer=True),
 )
 _FRAGMENTS_PER_FILE = 4
+# Where a path of the log begins that is not below the table's folder.
+_ELSEWHERE = re.compile(r"/|[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 # A file this many times the usual size, of which less than one row in so many is wanted, is wide.
 _LARGE_FILES = 3
 _WIDE_PART = 4
@@ -95,8 +98,6 @@ class TableVersion:
         self._filesystem = storage.filesystem()
         self.version: int = table.version()
         self.unreadable = unreadable_reason(table)
-        features = table.protocol().reader_features or ()
-        self.is_plain = self.unreadable is None and "deletionVectors" not in features
         self.may_have_been_unreadable = may_have_been_unreadable(table)
         self.schema = schema_of(table)
         metadata = table.metadata()
@@ -112,6 +113,10 @@ class TableVersion:
         # Rows of each file; -1 where its statistics do not say.
         self.rows_by_file: _Array = np.asarray(pc.fill_null(self._column("num_records"), -1))
         paths = [unquote(path) for path in self._adds.column("path").to_pylist()]
+        if self.unreadable is None and any(map(_ELSEWHERE.match, paths)):
+            self.unreadable = "files of another table, as in a shallow clone"
+        features = table.protocol().reader_features or ()
+        self.is_plain = self.unreadable is None and "deletionVectors" not in features
         self._positions = {path: position for position, path in enumerate(paths)}
         # By path, the rows of each file that is much larger than files are made here.
         large = np.flatnonzero(self.rows_by_file > _LARGE_FILES * ROWS_PER_FILE)

@@ -56,6 +56,22 @@ def test_deletion_vectors_count_where_a_file_has_one(
     assert not may_have_been_unreadable(table)
 
 
+@pytest.mark.parametrize(
+    ("declared", "reason"),
+    [
+        ("char(5)", "column a is CHAR"),
+        ("array<struct<x:varchar(5),y:char(5)>>", "column a is CHAR"),
+        ("varchar(5)", None),
+        ("struct<char:varchar(5)>", None),
+    ],
+)
+def test_texts_that_spark_compares_with_their_blanks_are_its_own(
+    declared: str, reason: str | None
+) -> None:
+    """Spark 4.2.0 pads 'x' as well if it is compared with a CHAR(5)."""
+    assert unreadable_reason(_table([], declared=declared)) == reason
+
+
 @pytest.mark.parametrize("feature", ["columnMapping", "checkpointProtection"])
 def test_a_dropped_feature_leaves_a_trace(feature: str) -> None:
     assert may_have_been_unreadable(_table([], [feature]))
@@ -134,14 +150,18 @@ def _table(
     *,
     min_reader_version: int = 3,
     rows_of_parts: Sequence[int] = (),
+    declared: str = "",
 ) -> Any:
     protocol = SimpleNamespace(
         reader_features=features,
         writer_features=[*features, *written],
         min_reader_version=min_reader_version,
     )
+    metadata = {"__CHAR_VARCHAR_TYPE_STRING": declared} if declared else {}
+    schema = SimpleNamespace(fields=[SimpleNamespace(name="a", metadata=metadata)])
     return SimpleNamespace(
         protocol=lambda: protocol,
+        schema=lambda: schema,
         metadata=lambda: SimpleNamespace(configuration={}),
         deletion_vectors=lambda: [
             pa.record_batch({"filepath": ["f"] * rows}) for rows in rows_of_parts

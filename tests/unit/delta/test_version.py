@@ -15,6 +15,7 @@ from livemart.arrow.change_sets import as_added
 from livemart.delta import version
 from livemart.delta.row_filter import IsIn, RowFilter
 from livemart.delta.warehouse import Warehouse
+from livemart.errors import RefreshError
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
 _FILTER = RowFilter(
@@ -158,3 +159,20 @@ def test_the_share_of_nulls_is_that_of_the_statistics(warehouse: Warehouse) -> N
     assert (empty, files.null_share("id")) == (None, 0.25)
     # Statistics do not tell the two apart, or have nothing.
     assert (files.null_share("who.id"), files.null_share("who")) in [(None, None), (1.0, None)]
+
+
+@pytest.mark.parametrize("spelled", ["file://{}", "file:{}", "{}"])
+def test_files_of_another_table_are_read_by_spark_alone(warehouse: Warehouse, spelled: str) -> None:
+    """A shallow clone of Spark 4.2.0 with Delta 4.4.0 names them by their whole path."""
+    warehouse.create(RELATION, SMALL)
+    warehouse.commit(RELATION, diff((1, "a", 0, 1)), tag(1))
+    folder = warehouse.path(RELATION)
+    (file,) = folder.glob("*.parquet")
+    entry = folder / "_delta_log" / f"{1:020}.json"
+    whole = spelled.format(file.rename(folder.parent / file.name))
+    entry.write_text(entry.read_text().replace(f'"{file.name}"', f'"{whole}"'))
+    clone = Warehouse(warehouse.root)
+
+    with pytest.raises(RefreshError, match=r"TABLE_NOT_READABLE.*files of another table"):
+        clone.read(RELATION)
+    assert not clone.files(RELATION).is_plain
