@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 
-from livemart.arrow.bags import difference, with_both_zeros
+from livemart.arrow.bags import difference, row_codes, with_both_zeros
 from livemart.arrow.time_zone import TimeZone
-from livemart.arrow.times import DAY, EVER, micros
+from livemart.arrow.times import DAY, EVER, is_time, micros_of
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.arrow.variants import has_parts
 from livemart.delta.partitions import BLANKS, is_blank
@@ -342,21 +343,22 @@ def _islands(points: pa.Table, keys: int, before: int, after: int) -> pa.Table:
     Source: gaps and islands; a key with many islands is covered by one hull, which only widens.
     """
     names = points.column_names
-    intervals_of: dict[tuple[object, ...], list[tuple[int, int]]] = {}
-    whole: set[tuple[object, ...]] = set()
-    columns = [points.column(name).to_pylist() for name in names]
-    for row in zip(*columns, strict=True):
-        key, time = row[:keys], row[keys]
-        at = micros(time)
-        if at is None:
-            # NULL times see each other in every frame: the key's whole partition is affected.
-            whole.add(key)
-        else:
+    # By numbers: neither a time of any year nor a key of any type is a value of Python's.
+    codes = row_codes([points.column(name) for name in names[:keys]], points.num_rows).tolist()
+    time = points.column(names[keys])
+    if not is_time(time.type):
+        time = pa.chunked_array([pa.nulls(points.num_rows, pa.timestamp("us"))])
+    times, is_null = micros_of(time)
+    place_of: dict[int, int] = {}
+    intervals_of: dict[int, list[tuple[int, int]]] = {}
+    # NULL times see each other in every frame: the key's whole partition is affected.
+    whole = {codes[place] for place in np.flatnonzero(is_null).tolist()}
+    for place, (key, at) in enumerate(zip(codes, times.tolist(), strict=True)):
+        place_of.setdefault(key, place)
+        if key not in whole:
             intervals_of.setdefault(key, []).append((at - after, at + before))
-    rows: list[tuple[object, ...]] = [(*key, -EVER, EVER, True) for key in whole]
+    rows = [(place_of[key], -EVER, EVER, True) for key in whole]
     for key, intervals in intervals_of.items():
-        if key in whole:
-            continue
         merged: list[list[int]] = []
         for low, high in sorted(intervals):
             if merged and low <= merged[-1][1]:
@@ -365,19 +367,16 @@ def _islands(points: pa.Table, keys: int, before: int, after: int) -> pa.Table:
                 merged.append([low, high])
         if len(merged) > MOST_INTERVALS_OF_A_KEY:
             merged = [[merged[0][0], merged[-1][1]]]
-        rows.extend((*key, low, high, False) for low, high in merged)
-    schema = pa.schema(
-        [
-            *(points.schema.field(name) for name in names[:keys]),
-            pa.field("low", pa.int64()),
-            pa.field("high", pa.int64()),
-            pa.field("has_null", pa.bool_()),
-        ]
-    )
-    arrays: list[tuple[object, ...]] = list(zip(*rows, strict=True)) or [() for _ in schema]
+        rows.extend((place_of[key], low, high, False) for low, high in merged)
+    places, lows, highs, nulls = zip(*rows, strict=True) if rows else ((), (), (), ())
+    of_keys = points.select(names[:keys]).take(pa.array(places, pa.int64()))
+    bounds = [
+        pa.array([min(max(value, -EVER), EVER) for value in values], pa.int64())
+        for values in (lows, highs)
+    ]
     return pa.table(
-        [pa.array(list(values), field.type) for values, field in zip(arrays, schema, strict=True)],
-        schema=schema,
+        [*of_keys.columns, *bounds, pa.array(nulls, pa.bool_())],
+        names=[*names[:keys], "low", "high", "has_null"],
     )
 
 

@@ -58,6 +58,19 @@ def test_a_key_with_many_intervals_is_covered_by_one() -> None:
     assert islands(*many) == [("a", -1, 100 * MOST_INTERVALS_OF_A_KEY + 2, False)]
 
 
+def test_times_of_any_year_and_keys_of_any_type_have_intervals() -> None:
+    far = pa.array([-(10**18), 10**18, 10**18 + 2], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    keys = pa.array([10**18] * 3, pa.int64()).cast(pa.timestamp("us"))
+
+    found = _islands(pa.table({"w0": keys, "w1": [[None]] * 3, "w2": far}), 2, 2, 1)
+
+    assert found.column("w0").cast(pa.int64()).to_pylist() == [10**18] * 2
+    assert found.drop_columns(["w0"]).to_pylist() == [
+        {"w1": [None], "low": -(10**18) - 1, "high": 2 - 10**18, "has_null": False},
+        {"w1": [None], "low": 10**18 - 1, "high": 10**18 + 4, "has_null": False},
+    ]
+
+
 def test_keys_without_a_common_type_cannot_be_compared() -> None:
     with pytest.raises(Inapplicable) as caught:
         _distinct([pa.table({"w0": ["a"]}), pa.table({"w0": [[1]]})], UTC_ZONE)
