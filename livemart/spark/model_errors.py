@@ -62,7 +62,9 @@ def model_failed(
 
 def error_as_written(session: Callable[[Model], SparkSession], model: Model) -> str | None:
     """Return where and why a model's SQL fails as it was written, None if it does not."""
-    if model.compiled_code is None or model.language != "sql":
+    if model.language != "sql":
+        return f"a model in {model.language}; only SQL runs here: write it in SQL, or disable it"
+    if model.compiled_code is None:
         return None
     try:
         spark = session(model)
