@@ -1,7 +1,7 @@
 """Says where a reason is written: its line counts in a text that has the views inlined.
 
-Used wherever a reason is shown. Each view has its own file, and dbt writes the ephemeral models
-that a model reads into its compiled SQL, above its own lines.
+Used wherever a reason is shown. Each view has its own file, and compiled SQL has lines that no
+file has: those of macros, and of the ephemeral models that a model reads.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import lines_of
 from livemart.project.graph import Model, Project
-
-# As dbt names an ephemeral model in the text of its reader.
-_EPHEMERAL = "__dbt__cte__"
+from livemart.project.test_places import written_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,6 @@ def reason_place(
     relation, own_line = lines[line - 1] if line <= len(lines) else (None, line)
     files = {it.relation: it.file for it in project.models.values()}
     file = model.file if relation is None else files[relation]
-    return ReasonPlace(
-        file, own_line, _EPHEMERAL in (text if relation is None else views[relation])
-    )
+    code = text if relation is None else views[relation]
+    written = written_line(project, file, code, own_line)
+    return ReasonPlace(file, written or own_line, is_compiled=written is None)

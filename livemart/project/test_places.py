@@ -1,6 +1,7 @@
-"""Finds the line at which a data test is written.
+"""Finds the line at which a data test, or a line of compiled SQL, is written.
 
-Used where a test fails. dbt names the file alone, and a file of YAML holds many tests.
+Used where a test fails, and where something is said of SQL. dbt names the file alone: a file of
+YAML holds many tests, and jinja writes lines of SQL that no file has.
 """
 
 from __future__ import annotations
@@ -25,15 +26,38 @@ def place_of_test(project: Project, test: DataTest) -> str:
         return f"{test.file}:1"
     line = None
     if test.attached_to is not None:
-        try:
-            text = Path(project.directory, test.file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            # It is in a package, whose files are elsewhere.
+        text = _text_of(project, test.file)
+        if text is None:
             return test.file
         steps = _steps(project, test.attached_to)
         words = {test.name, *_words(test.arguments.values())}
         line = data_test_line(text, steps, test.column_name, test.kind, words)
     return test.file if line is None else f"{test.file}:{line}"
+
+
+def written_line(project: Project, file: str, code: str, line: int) -> int | None:
+    """Return where a line of compiled SQL is in its file; None if jinja wrote it.
+
+    It is the same line where the file cannot be read.
+    """
+    text = _text_of(project, file)
+    if text is None:
+        return line
+    lines = code.splitlines()
+    shown = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    stripped_lines = enumerate(map(str.strip, text.splitlines()), 1)
+    places = [place for place, stripped in stripped_lines if shown and stripped == shown]
+    if line in places:
+        return line
+    return places[0] if len(places) == 1 else None
+
+
+def _text_of(project: Project, file: str) -> str | None:
+    """Return the text of a file, None if it is elsewhere, as those of some packages."""
+    try:
+        return Path(project.directory, file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _words(values: Iterable[object]) -> Iterator[str]:

@@ -6,7 +6,6 @@ cannot read, and about no others.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livemart.errors import PlanError
@@ -15,6 +14,7 @@ from livemart.plan.sql.parse import parse
 from livemart.project.cursors import SessionFactory
 from livemart.project.graph import Model, Project
 from livemart.project.sessions import session_of
+from livemart.project.test_places import written_line
 from livemart.spark.model_errors import syntax_error
 
 if TYPE_CHECKING:
@@ -65,11 +65,6 @@ def _mistake(spark: SparkSession, project: Project, model: Model) -> str | None:
         return f"{model.file}: {message}"
     lines = code.splitlines()
     shown = lines[number - 1].strip() if 0 < number <= len(lines) else ""
-    try:
-        written = (Path(project.directory) / model.file).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        written = []
-    places = [place for place, line in enumerate(written, 1) if shown and line.strip() == shown]
-    if len(places) == 1:
-        return f"{model.file}:{places[0]}: `{shown}`: {message}"
+    if (line := written_line(project, model.file, code, number)) is not None:
+        return f"{model.file}:{line}: `{shown}`: {message}"
     return f"{model.file}: line {number} of its compiled SQL: `{shown}`: {message}"

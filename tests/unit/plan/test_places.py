@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from livemart.plan.places import reason_place
@@ -18,9 +20,9 @@ def model(name: str, sql: str, *parents: str, **other: object) -> Model:
     return make_model(f"model.m.{name}", compiled_code=sql, depends_on=parents, **other)
 
 
-def place_of_reason(*models: Model) -> str:
+def place_of_reason(*models: Model, directory: str = "nowhere") -> str:
     """Return the place of the first reason of the last model."""
-    project = Project("m", ".", "m", {}, {it.unique_id: it for it in models}, {}, {})
+    project = Project("m", directory, "m", {}, {it.unique_id: it for it in models}, {}, {})
     last = models[-1]
     [reason, *_] = ProjectPlans(project).models[last.unique_id].reasons
     return str(reason_place(project, last, views_of(project, last.session), reason.line))
@@ -54,15 +56,28 @@ def view(name: str, sql: str, *parents: str) -> Model:
             ],
             "models/a.sql:4",
         ),
-        (
-            [model("a", f"with __dbt__cte__e as (\n{CONFIGURED.format('now()')})\nselect 1 as x")],
-            "models/a.sql: line 5 of its compiled SQL",
-        ),
     ],
-    ids=["a config block", "in a view", "the second view", "below a view", "an ephemeral model"],
+    ids=["a config block", "in a view", "the second view", "below a view"],
 )
 def test_a_reason_names_the_line_that_was_written(models: list[Model], place: str) -> None:
     assert place_of_reason(*models) == place
+
+
+def test_a_line_that_jinja_moves_or_writes_is_found_in_the_file_or_said_to_be_compiled(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "models").mkdir()
+    file = tmp_path / "models" / "a.sql"
+    file.write_text("select\n  {{ names() }},\n  now() as at,\n  {{ random() }}\nfrom s.sales\n")
+    columns = "select\n  a,\n  b,\n  {}\nfrom s.sales\n"
+
+    moved = model("a", columns.format("now() as at,\n  1 as x"))
+    written = model("a", columns.format("1 as at,\n  rand() as x"))
+
+    assert place_of_reason(moved, directory=str(tmp_path)) == "models/a.sql:3"
+    assert place_of_reason(written, directory=str(tmp_path)) == (
+        "models/a.sql: line 5 of its compiled SQL"
+    )
 
 
 def test_a_policy_that_is_not_met_names_its_model_and_the_line_of_the_view() -> None:
