@@ -294,7 +294,9 @@ class _Bench:
             report(f"models_commit_ms/{way}", median(committed[way] or [0]))
 
     def measure_commands(self, folder: Path, rounds: int) -> None:
-        """Report how long one refresh takes as a command; the first ones are warming up."""
+        """Report how long one refresh takes as a command; two more come first, to warm up."""
+        if not rounds:
+            return
         market, project = Market(self.rows), folder / "project"
         seconds = []
         for number in range(-2, rounds):
@@ -303,8 +305,7 @@ class _Bench:
             batch.deliver(folder / "landing", 1_000 + number)
             seconds.append(run_command(folder, "refresh", project))
             print(f"refresh in {seconds[-1]:.1f} s", file=sys.stderr, flush=True)
-        if rounds:
-            report(f"refresh_command_{self.models}_s", median(seconds[2:]))
+        report(f"refresh_command_{self.models}_s", median(seconds[2:]))
 
 
 def _measure_plans(folder: Path, count: int) -> None:
