@@ -17,13 +17,15 @@ import pytest
 # The message of a fixture about a missing program.
 _REASON = re.compile(r"(?:Skipped: )?(.+?) is not installed \(apt-get install (.+?)\)")
 _PLACE = "livemart/skipped"
+_MOST_SIGNS = 200
 _FOLDER = Path(__file__).parents[1] / ".pytest_cache" / "v" / _PLACE
 
 
 def keep_skips(config: pytest.Config, reports: Iterable[Any]) -> None:
     """Keep how often each reason was given, under the folders that were run."""
     reasons = Counter(str(report.longrepr[2]) for report in reports)
-    suite = "-".join(Path(path).name for path in config.args)
+    # A name of a file; a run may name any number of tests.
+    suite = "-".join(Path(path).name for path in config.args)[:_MOST_SIGNS]
     if (cache := getattr(config, "cache", None)) is not None:
         cache.set(f"{_PLACE}/{suite}", dict(reasons))
 

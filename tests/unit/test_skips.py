@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.skipped import render_skips
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tests.skipped import keep_skips, render_skips
 
 _CHROMIUM = "Skipped: Chromium is not installed (apt-get install chromium): its tests did not run"
 
@@ -22,3 +26,15 @@ def test_programs_that_are_missing_are_named_with_their_command() -> None:
 
 def test_without_a_program_that_is_missing_nothing_is_said() -> None:
     assert render_skips({"Skipped: no disk can be mounted, so none is full": 2}) == ""
+
+
+def test_a_run_of_many_named_tests_keeps_its_skips_under_a_name_that_a_file_may_have() -> None:
+    kept: dict[str, dict[str, int]] = {}
+    paths = [f"tests/unit/test_{number}.py" for number in range(100)]
+    config: Any = SimpleNamespace(args=paths, cache=SimpleNamespace(set=kept.__setitem__))
+
+    keep_skips(config, [SimpleNamespace(longrepr=("", 1, "Skipped: no disk"))])
+
+    ((place, reasons),) = kept.items()
+    assert len(Path(place).name) <= 255
+    assert reasons == {"Skipped: no disk": 1}
