@@ -14,7 +14,7 @@ import yaml
 
 from livemart.errors import ConfigError
 from livemart.settings import Settings
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 from livemart.storage.scratch import folder_until_exit
 
 
@@ -41,9 +41,9 @@ def target_folder(settings: Settings) -> Path:
     if _why_unwritable(folder) is None:
         return folder
     # Made by a command that holds the warehouse; a look at a project makes none.
-    state = StateFolder(settings.warehouse)
-    if state.path.is_dir() and _why_unwritable(state.target) is None:
-        return state.target
+    local = LocalFolder(settings.warehouse)
+    if local.path.is_dir() and _why_unwritable(local.target) is None:
+        return local.target
     return folder_until_exit("target")
 
 

@@ -49,7 +49,7 @@ from livemart.serve.owner.pull import restaurants_router
 from livemart.serve.owner.stream import restaurant_stream_router
 from livemart.serve.shares.shares import FIGURES, PULLS, Shares
 from livemart.settings import Settings
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 from livemart.store.reader import StoreReader
 
 # Their ids may hold a slash.
@@ -93,7 +93,7 @@ def create_app(
         is_loopback=serves_this_machine_alone(settings),
         now=now,
         key=SigningKey.of(settings),
-        ended=EndedSessions(StateFolder(settings.warehouse).ended_sessions),
+        ended=EndedSessions(LocalFolder(settings.warehouse).ended_sessions),
     )
 
     @asynccontextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.errors import StateError
 from livemart.state.lock import Holder, who_holds
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def connect_settings(warehouse: Path) -> dict[str, str]:
     """Return the Spark settings of the server, with a new token; the system chooses the port."""
     token = secrets.token_urlsafe(32)
-    path = StateFolder(warehouse).connect_token
+    path = LocalFolder(warehouse).connect_token
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -48,7 +48,7 @@ def connect_url(warehouse: Path, holder: Holder | None) -> str | None:
     if holder is None or holder.connect_port is None:
         return None
     try:
-        token = StateFolder(warehouse).connect_token.read_text()
+        token = LocalFolder(warehouse).connect_token.read_text()
     except OSError:
         return None
     # By this very name: with any other, the client wants TLS as soon as there is a token.

@@ -19,7 +19,7 @@ from livemart.spark.session import session_settings
 from livemart.spark.terminal import TERMINAL
 from livemart.state.atomic_files import replace_file
 from livemart.state.lock import who_holds
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 
 
 def environment_lines(settings: Settings) -> list[str]:
@@ -67,7 +67,7 @@ def _prepended(name: str, folder: Path) -> str:
 
 def _write_configuration(warehouse: Path, jars: tuple[Path, ...], memory: str) -> Path:
     """Write `spark-defaults.conf` and `log4j2.properties`, for `pyspark` or `spark-sql` by hand."""
-    folder = StateFolder(warehouse).spark_conf
+    folder = LocalFolder(warehouse).spark_conf
     folder.mkdir(parents=True, exist_ok=True)
     options = session_settings(warehouse, jars) | {"spark.driver.memory": memory}
     # As java.util.Properties reads a value.

@@ -20,7 +20,7 @@ from livemart.settings import Settings
 from livemart.spark.jars import require_jars
 from livemart.spark.java import require_java
 from livemart.spark.jvm import jvm_options
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,7 +151,7 @@ def open_session(
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     # Else each failing statement is also printed, as JSON with a Java stack.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    own_log = StateFolder(settings.warehouse).spark_log
+    own_log = LocalFolder(settings.warehouse).spark_log
     log = None if os.environ.get("LIVEMART_SPARK_LOG") else own_log
     _start_jvm(log, lock, folder)
     builder = SparkSession.builder.appName("livemart")

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from livemart.errors import StateError
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 
 # How long a lock is held while no process says that it holds it: its holder is about to say it. Or
 # it was killed, and its JVM is about to end.
@@ -51,7 +51,7 @@ class WarehouseLock:
 
     def __init__(self, warehouse: Path, holder: Holder, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._file = StateFolder(warehouse).holder
+        self._file = LocalFolder(warehouse).holder
         self._open_files = ExitStack()
         self.holder = holder
         self._write()
@@ -86,7 +86,7 @@ def hold_warehouse(warehouse: Path) -> Iterator[WarehouseLock]:
     Raises:
         StateError: RUNNER_LIVES, if another process holds it.
     """
-    place = StateFolder(warehouse)
+    place = LocalFolder(warehouse)
     place.path.mkdir(parents=True, exist_ok=True)
     with place.lock.open("a") as file:
         _take(file.fileno(), warehouse)
@@ -137,7 +137,7 @@ def _take(descriptor: int, warehouse: Path) -> None:
 def _read_held(warehouse: Path) -> str | None:
     """Return the holder's description of itself; None if the warehouse is free."""
     try:
-        with StateFolder(warehouse).holder.open(encoding="utf-8") as file:
+        with LocalFolder(warehouse).holder.open(encoding="utf-8") as file:
             # Looks do not exclude each other, and the writer has its lock before any of them.
             return None if _is_free(file.fileno(), fcntl.LOCK_SH) else file.read()
     except OSError:

@@ -1,7 +1,8 @@
 """Gives every path below `WAREHOUSE/_livemart`, the folder of what the engine keeps for itself.
 
 Used by each room that reads or writes there. Nothing else in the package spells these names, except
-the default of the setting `store`, whose database `serving.db` is here, too.
+the default of the setting `store`, whose database `serving.db` is here, too. A star marks files
+that a machine keeps for itself: those of a bucket are in its own folder of state.
 
     snapshots/                    the snapshot log, a Delta table: the one state (ADR-0005)
     checkpoint/                   Spark's checkpoint of the landing stream, with its epoch
@@ -9,14 +10,11 @@ the default of the setting `store`, whose database `serving.db` is here, too.
     files/EPOCH/uncounted/        landed batches that no snapshot counts yet
     log_looks.json                what record logs held when they were last asked
     record_sizes.json             how many bytes of files a record of each source takes
-    staging/                      files of a bulk load, gone when it has landed
     ingested_keys.jsonl           requests that were taken by HTTP and may be sent again
     redrives/                     records that are on their way from dead letters to landing again
-    lock, holder.json             who writes the warehouse
     failures.json                 how often models have failed in a row
     last_pass.json                what the newest pass looked at, if it left nothing to do
     last_run.json                 how the newest run goes, and what all runs have done
-    compiled_project              the project as it was compiled and planned last
     upkeep.json                   when old files were last removed, tables looked into
     kept_snapshots/               until when readers keep a snapshot, a file for each
     run.json                      when the newest micro-batch began, if SQL says so
@@ -24,18 +22,26 @@ the default of the setting `store`, whose database `serving.db` is here, too.
     views.json                    the SQL of the project's views, for sessions to come
     functions.json                the statements that make the project's functions, likewise
     view_columns.json             what Spark made of it, for sessions in which it is the same
-    conf/, connect_token          what a dbt in another terminal needs
-    target/                       dbt's artifacts of a project whose folder cannot be written
-    spark.log                     what the JVM prints
-    session_key                   signs sessions of the page; its owner alone may read it
-    ended_sessions, its .lock     sessions that were signed out before their end
+    staging/ *                    files of a bulk load, gone when it has landed
+    lock, holder.json *           who writes the warehouse
+    compiled_project *            the project as it was compiled and planned last
+    conf/, connect_token *        what a dbt in another terminal needs
+    target/ *                     dbt's artifacts of a project whose folder cannot be written
+    spark.log *                   what the JVM prints
+    session_key *                 signs sessions of the page; its owner alone may read it
+    ended_sessions, its .lock *   sessions that were signed out before their end
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+from pathlib import Path
 from typing import Generic, TypeVar
 
-from livemart.storage.location import StoragePlace
+from livemart.storage.location import Location, StoragePlace
+
+_FOLDER = "_livemart"
 
 _Place = TypeVar("_Place", bound=StoragePlace)
 
@@ -44,28 +50,38 @@ class StateFolder(Generic[_Place]):
     """The places below `_livemart` of one warehouse: paths, or locations, as the warehouse is."""
 
     def __init__(self, warehouse: _Place) -> None:
-        self.path = warehouse / "_livemart"
+        self.path = warehouse / _FOLDER
         self.snapshots = self.path / "snapshots"
         self.checkpoint = self.path / "checkpoint"
         self.files = self.path / "files"
         self.run = self.path / "run.json"
         self.last_pass = self.path / "last_pass.json"
         self.last_run = self.path / "last_run.json"
-        self.compiled_project = self.path / "compiled_project"
         self.upkeep = self.path / "upkeep.json"
         self.kept_snapshots = self.path / "kept_snapshots"
         self.log_looks = self.path / "log_looks.json"
         self.record_sizes = self.path / "record_sizes.json"
-        self.staging = self.path / "staging"
         self.redrives = self.path / "redrives"
         self.ingested_keys = self.path / "ingested_keys.jsonl"
-        self.lock = self.path / "lock"
-        self.holder = self.path / "holder.json"
         self.failures = self.path / "failures.json"
         self.project_refusal = self.path / "project_refusal.json"
         self.views = self.path / "views.json"
         self.functions = self.path / "functions.json"
         self.view_columns = self.path / "view_columns.json"
+
+    def uncounted(self, epoch: str) -> _Place:
+        return self.files / epoch / "uncounted"
+
+
+class LocalFolder:
+    """The paths of what one machine keeps of a warehouse for itself."""
+
+    def __init__(self, warehouse: StoragePlace) -> None:
+        self.path = _local_path(warehouse)
+        self.compiled_project = self.path / "compiled_project"
+        self.staging = self.path / "staging"
+        self.lock = self.path / "lock"
+        self.holder = self.path / "holder.json"
         self.spark_conf = self.path / "conf"
         self.connect_token = self.path / "connect_token"
         self.target = self.path / "target"
@@ -73,5 +89,10 @@ class StateFolder(Generic[_Place]):
         self.session_key = self.path / "session_key"
         self.ended_sessions = self.path / "ended_sessions"
 
-    def uncounted(self, epoch: str) -> _Place:
-        return self.files / epoch / "uncounted"
+
+def _local_path(warehouse: StoragePlace) -> Path:
+    location = Location.parse(str(warehouse))
+    if not location.scheme:
+        return Path(location.url, _FOLDER)
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state, "livemart", hashlib.sha256(location.url.encode()).hexdigest()[:16])

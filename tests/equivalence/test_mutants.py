@@ -26,7 +26,7 @@ from livemart.refresh.inputs import Input, PinnedInputs
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.running_totals import Starts
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 from tests.project_run import reasons
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def test_a_mutant_is_caught(
 ) -> None:
     mutant(monkeypatch)
     # Plans are made with the mistake, too, and not taken from the build.
-    StateFolder(built_mart.run.root / "warehouse").compiled_project.unlink()
+    LocalFolder(built_mart.run.root / "warehouse").compiled_project.unlink()
     built_mart.run.restart()
 
     assert _first_difference(built_mart) is not None

@@ -22,7 +22,7 @@ from livemart.run.input_files import Look
 from livemart.run.project_cache.inputs import project_digest
 from livemart.settings import Settings
 from livemart.state.atomic_files import replace_file
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 
 _PLANS = (ProjectPlans, PlannedQueries)
 # Besides those of this package: types of values in the config of a model.
@@ -57,7 +57,7 @@ class ProjectCache:
     """
 
     def __init__(self, settings: Settings, look: Look) -> None:
-        self._path = StateFolder(settings.warehouse).compiled_project
+        self._path = LocalFolder(settings.warehouse).compiled_project
         self._columns: object = None
         self._inputs: str | None = None
         # A file that was removed since the look is an edit.

@@ -17,7 +17,7 @@ import structlog
 from itsdangerous import TimestampSigner
 
 from livemart.settings import Settings
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 
 _OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -48,7 +48,7 @@ class SigningKey:
     @classmethod
     def of(cls, settings: Settings) -> SigningKey:
         """Return the key that the settings name; nothing is read or made yet."""
-        return cls(settings.session_key, StateFolder(settings.warehouse).session_key)
+        return cls(settings.session_key, LocalFolder(settings.warehouse).session_key)
 
     @property
     def text(self) -> str:

@@ -15,7 +15,7 @@ from livemart.project.graph import Project
 from livemart.run.input_files import project_files
 from livemart.run.project_cache.cache import CachedProject, ProjectCache
 from livemart.settings import Settings, load_settings
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 from tests.models import make_model
 
 _COLUMNS = {"raw.orders": ("id", "amount")}
@@ -29,7 +29,7 @@ def settings(tmp_path: Path) -> Settings:
     (tmp_path / "project" / "totals.sql").write_text("select 1")
     flags = {"project_dir": tmp_path / "project", "warehouse": tmp_path / "warehouse"}
     loaded = load_settings(flags, environ={})
-    StateFolder(loaded.warehouse).path.mkdir(parents=True)
+    LocalFolder(loaded.warehouse).path.mkdir(parents=True)
     return loaded
 
 
@@ -78,7 +78,7 @@ def test_an_edit_makes_it_another_project(settings: Settings) -> None:
 
 
 def test_what_was_read_is_written_anew_only_with_other_columns(settings: Settings) -> None:
-    path = StateFolder(settings.warehouse).compiled_project
+    path = LocalFolder(settings.warehouse).compiled_project
     _cache(settings).write(_cached(settings))
     before, cache = path.stat().st_mtime_ns, _cache(settings)
     read = cache.read()
@@ -97,12 +97,12 @@ def test_a_project_that_computes_names_of_variables_is_not_kept(settings: Settin
 
     _cache(settings).write(_cached(settings))
 
-    assert not StateFolder(settings.warehouse).compiled_project.exists()
+    assert not LocalFolder(settings.warehouse).compiled_project.exists()
 
 
 def test_a_folder_that_cannot_be_written_stops_nothing(settings: Settings) -> None:
-    StateFolder(settings.warehouse).path.rmdir()
-    StateFolder(settings.warehouse).path.write_text("a file where the folder should be")
+    LocalFolder(settings.warehouse).path.rmdir()
+    LocalFolder(settings.warehouse).path.write_text("a file where the folder should be")
 
     _cache(settings).write(_cached(settings))
 
@@ -111,7 +111,7 @@ def test_a_folder_that_cannot_be_written_stops_nothing(settings: Settings) -> No
 
 @pytest.mark.parametrize("keeps", [0, 20, 500, -1])
 def test_a_torn_file_is_no_project(settings: Settings, keeps: int) -> None:
-    path = StateFolder(settings.warehouse).compiled_project
+    path = LocalFolder(settings.warehouse).compiled_project
     _cache(settings).write(_cached(settings))
     content = path.read_bytes()
 
@@ -145,7 +145,7 @@ def test_a_file_of_somebody_else_is_no_project_and_runs_nothing(
 ) -> None:
     foreign = {"code": _Code(tmp_path / "ran"), "function": _Function(), "data": 1}[kind]
     payload = pickle.dumps((_cache(settings)._inputs, foreign))
-    path = StateFolder(settings.warehouse).compiled_project
+    path = LocalFolder(settings.warehouse).compiled_project
     path.write_bytes(hashlib.sha256(payload).digest() + payload)
 
     assert _cache(settings).read() is None
