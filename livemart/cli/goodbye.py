@@ -62,8 +62,10 @@ class Goodbye:
                 self._work = "the work in progress"
             case events.StepBegan(text):
                 self._work = f"the work in progress: {text}"
-            case events.SnapshotCopying(snapshot_id):
+            case events.CopyBegan(snapshot_id):
                 self._copied = snapshot_id
+            case events.CopyEnded():
+                self._copied = None
             case events.BatchBegan(batch_id):
                 self._work, self._is_idle = f"micro-batch {batch_id}", False
                 self._nodes.clear()

@@ -136,8 +136,10 @@ class LogWatcher:
                 self._check_ended(unique_id, result)
             case events.BatchEnded(outcome):
                 self._batch_ended(outcome)
-            case events.SnapshotCopying(snapshot_id):
-                self._copy = None if snapshot_id is None else (snapshot_id, self._clock())
+            case events.CopyBegan(snapshot_id):
+                self._copy = (snapshot_id, self._clock())
+            case events.CopyEnded():
+                self._copy = None
             case events.EditTaken(files, changes):
                 self._log.info("project_edited", files=" ".join(files))
                 for it in changes:

@@ -174,8 +174,10 @@ class TerminalWatcher:
                 self._title = f"running the data tests: {self._tests_ended} ended"
             case events.BatchEnded(outcome):
                 self._batch_ended(outcome)
-            case events.SnapshotCopying(snapshot_id):
+            case events.CopyBegan(snapshot_id):
                 self._copied = snapshot_id
+            case events.CopyEnded():
+                self._copied = None
             case events.EditTaken(files, changes):
                 self._say(f"project edited: {', '.join(files)}", "bold")
                 for change in changes:

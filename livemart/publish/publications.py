@@ -7,6 +7,7 @@ opens nothing if there is no model to serve.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -43,7 +44,7 @@ class Publications:
         log: the snapshots.
         settings: store, tenants, retention, and how long its end may take.
         abandon: set when the end is no longer to be waited for.
-        report: is given the snapshot that is copied, and None when that has ended, from any thread.
+        copying: is open, in any thread, while the snapshot that it is given is copied.
     """
 
     project: Project
@@ -51,7 +52,7 @@ class Publications:
     log: SnapshotLog
     settings: Settings
     abandon: Event
-    report: Callable[[int | None], None] = lambda snapshot_id: None
+    copying: Callable[[int], AbstractContextManager[object]] = nullcontext
     is_complete: bool = field(default=True, init=False)
     """Once it is closed: whether the store has taken all that it is to hold."""
     _store: Store | None = field(default=None, init=False)
@@ -112,11 +113,8 @@ class Publications:
             return read_net_change(self.warehouse, relation, from_version, to_version)
 
         def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
-            self.report(snapshot.snapshot_id)
-            try:
+            with self.copying(snapshot.snapshot_id):
                 return publish(store, snapshot, served, read_change, how, is_start=is_start)
-            finally:
-                self.report(None)
 
         how = Publishing(
             tenant_column=settings.tenant_column,

@@ -132,10 +132,15 @@ class BatchEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotCopying:
-    """A snapshot is copied into the serving store; None: that has ended. Comes from any thread."""
+class CopyBegan:
+    """A snapshot is copied into the serving store from now on. Comes from any thread."""
 
-    snapshot_id: int | None
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyEnded:
+    """The copy of a snapshot has ended, with success or without. Comes from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,8 @@ RunEvent: TypeAlias = (
     | ModelChanged
     | CheckEnded
     | BatchEnded
-    | SnapshotCopying
+    | CopyBegan
+    | CopyEnded
     | EditTaken
     | EditRefused
     | BatchRetried

@@ -109,8 +109,16 @@ class Pipeline:
             runtime.log,
             runtime.settings,
             self.abandon,
-            lambda snapshot_id: self.report(events.SnapshotCopying(snapshot_id)),
+            self._copying,
         )
+
+    @contextmanager
+    def _copying(self, snapshot_id: int) -> Iterator[None]:
+        self.report(events.CopyBegan(snapshot_id))
+        try:
+            yield
+        finally:
+            self.report(events.CopyEnded())
 
     def adopting(self, runtime: Runtime) -> Pipeline:
         """Return the pipeline that goes on with an edited project."""

@@ -10,10 +10,11 @@ from livemart.project.node_results import NodeProgress
 from livemart.run.events import (
     BatchBegan,
     BatchEnded,
+    CopyBegan,
+    CopyEnded,
     LandingBegan,
     ModelChanged,
     RecordsLanded,
-    SnapshotCopying,
     StepBegan,
 )
 from tests.unit.observe.outcomes import make_landed, make_outcome
@@ -84,11 +85,11 @@ def test_a_copy_into_the_store_is_waited_for_by_its_name() -> None:
     goodbye, said = _goodbye()
     goodbye.waits = True
     goodbye.handle(BatchBegan(7))
-    goodbye.handle(SnapshotCopying(3))
+    goodbye.handle(CopyBegan(3))
     goodbye.handle(BatchEnded(make_outcome()))
 
     goodbye.begin()
-    goodbye.handle(SnapshotCopying(None))
+    goodbye.handle(CopyEnded())
     goodbye.begin()
     goodbye.end()
 

@@ -18,10 +18,11 @@ from livemart.run.events import (
     BatchOutcome,
     BatchRetried,
     CheckEnded,
+    CopyBegan,
+    CopyEnded,
     LandingBegan,
     ModelChanged,
     RecordsLanded,
-    SnapshotCopying,
     StepBegan,
 )
 from livemart.state.drift import DriftedField, DriftKind
@@ -280,7 +281,7 @@ def test_a_copy_into_the_store_is_told_once_nothing_else_goes_on(
     watcher.handle(RecordsLanded(make_landed({})))
     watcher.handle(BatchBegan(42))
     now[0] = 5.0
-    watcher.handle(SnapshotCopying(7))
+    watcher.handle(CopyBegan(7))
     now[0] = 10.0
     watcher.beat()
     watcher.handle(BatchEnded(make_outcome()))
@@ -293,7 +294,7 @@ def test_a_copy_into_the_store_is_told_once_nothing_else_goes_on(
     assert [(event["step"], event["seconds"]) for event in events_of(capsys)] == [
         ("copying snapshot 7 into the serving store", 14)
     ]
-    watcher.handle(SnapshotCopying(None))
+    watcher.handle(CopyEnded())
     now[0] = 100.0
     watcher.beat()
     assert events_of(capsys) == []

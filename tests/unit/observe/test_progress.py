@@ -28,13 +28,14 @@ from livemart.run.events import (
     BatchOutcome,
     BatchRetried,
     CheckEnded,
+    CopyBegan,
+    CopyEnded,
     EditRefused,
     EditTaken,
     LandingBegan,
     ModelChanged,
     PlanChange,
     RecordsLanded,
-    SnapshotCopying,
     StepBegan,
 )
 from livemart.state.drift import DriftedField, DriftKind
@@ -210,10 +211,10 @@ def test_a_copy_into_the_store_is_shown_beside_what_goes_on() -> None:
     console = Console(file=io.StringIO(), record=True, width=100)
     watcher = TerminalWatcher(console, clock=lambda: 1.0)
     watcher.handle(LandingBegan(42, 0))
-    watcher.handle(SnapshotCopying(7))
+    watcher.handle(CopyBegan(7))
 
     console.print(watcher._render())
-    watcher.handle(SnapshotCopying(None))
+    watcher.handle(CopyEnded())
     console.print(watcher._render())
 
     first, second = filter(str.strip, console.export_text().splitlines())
