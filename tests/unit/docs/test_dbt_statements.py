@@ -80,6 +80,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "files of Spark up to 3.0": (
         "unit/delta/table_schema::days_of_the_calendar_of_spark_2_are_left_to_spark",
     ),
+    "columns of type `char(n)`": (
+        "unit/delta/features::texts_that_spark_compares_with_their_blanks_are_its_own",
+    ),
+    "a shallow clone": ("unit/delta/version::files_of_another_table_are_read_by_spark_alone",),
     "`delta.enableDeletionVectors`": (
         *_REFUSED,
         *_OF_OTHERS,
