@@ -17,6 +17,7 @@ from livemart.delta.partitions import without_blank_partitions
 from livemart.delta.row_filter import EVERY_ROW
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
+from livemart.errors import RefreshError
 from livemart.limits import FEW_STATEMENT_ROWS, ROWS_IN_MEMORY
 from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Full, Plan
@@ -130,17 +131,33 @@ def _commit_difference(
         stored = stored.without(plan.stamps)
     if stored.row_count > ROWS_IN_MEMORY:
         return None
-    tables = _pinned_tables(plan, inputs)
-    if tables is not None and _are_few(context, plan, stored, tables):
-        change = _difference_in_arrow(context, spark, plan, stored, tables)
-    else:
-        text = _pinned_query(query, query.flat, inputs)
-        change = _difference_in_spark(spark, plan, text, stored, tables)
+    change = _difference(context, spark, query, inputs, stored)
     if change is None or change.num_rows > ROWS_IN_MEMORY:
         return None
     if plan.stamps:
         change = stamped(spark, plan, whole, change)
     return context.warehouse.commit(query.relation, change, tag)
+
+
+def _difference(
+    context: BatchContext,
+    spark: SparkSession,
+    query: StoredQuery,
+    inputs: PinnedInputs,
+    stored: PinnedTable,
+) -> pa.Table | None:
+    """Return the rows that differ; None if the query yields columns that are not the table's."""
+    plan = query.plan
+    tables = _pinned_tables(plan, inputs)
+    if tables is not None and _are_few(context, plan, stored, tables):
+        try:
+            return _difference_in_arrow(context, spark, plan, stored, tables)
+        except RefreshError as error:
+            # A file shows only when it is read that Spark alone can read it.
+            if error.code not in ("CDF_UNAVAILABLE", "TABLE_NOT_READABLE"):
+                raise
+    text = _pinned_query(query, query.flat, inputs)
+    return _difference_in_spark(spark, plan, text, stored, tables)
 
 
 def _pinned_tables(plan: Plan, inputs: PinnedInputs) -> Mapping[str, PinnedTable] | None:
@@ -176,7 +193,7 @@ def _difference_in_arrow(
     stored: PinnedTable,
     tables: Mapping[str, PinnedTable],
 ) -> pa.Table | None:
-    """Return the rows that differ; None if the query yields columns that are not the table's."""
+    """Return what `_difference` does, of rows in memory."""
     assert plan.flat is not None
     prefix = f"__{stored.relation.replace('.', '__')}_{context.batch_id}"
     with closing(BatchViews(spark, prefix, context.between_batches.views)) as views:
@@ -198,7 +215,7 @@ def _difference_in_spark(
     stored: PinnedTable,
     tables: Mapping[str, PinnedTable] | None,
 ) -> pa.Table | None:
-    """Return the rows that differ; None if the query yields columns that are not the table's."""
+    """Return what `_difference` does, of tables that Spark reads."""
     if not _is_like(spark.sql(text).schema, stored):
         return None
     schema = stored.schema

@@ -13,6 +13,7 @@ import pytest
 
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
+from livemart.errors import RefreshError
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.stored_queries import StoredQuery, stored_queries
 from livemart.project.graph import Project
@@ -20,6 +21,7 @@ from livemart.refresh import full
 from livemart.refresh.context import BatchContext, BatchMemory
 from livemart.refresh.full import full_query, refresh_full
 from livemart.refresh.inputs import PinnedInputs
+from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.types import spark_schema
 from tests.models import make_model
 
@@ -194,5 +196,26 @@ def test_spark_reads_many_rows_the_large_lane_and_sql_that_asks_for_files_or_cha
     )
 
     refresh.run(sql)
+
+    assert [f"`{tmp_path}/s/sales` version as of 1" in query for query in read] == [True]
+
+
+@pytest.mark.parametrize("code", ["CDF_UNAVAILABLE", "TABLE_NOT_READABLE"])
+def test_spark_compares_a_table_with_a_file_that_it_alone_can_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    def refuse(*_: object) -> pa.Table:
+        raise RefreshError(code, "s.sales: shredded", hint="")
+
+    refresh = _Refresh(tmp_path, monkeypatch)
+    refresh.write("s.sales", _sales(1, 3))
+    refresh.write("m.ranked", _ranked(1, 3))
+    monkeypatch.setattr(PinnedTable, "read", refuse)
+    read: list[str] = []
+    monkeypatch.setattr(
+        full, "_difference_in_spark", lambda spark, plan, query, *_: read.append(query)
+    )
+
+    refresh.run()
 
     assert [f"`{tmp_path}/s/sales` version as of 1" in query for query in read] == [True]
