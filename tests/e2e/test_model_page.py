@@ -143,33 +143,34 @@ def test_without_script_links_sort_and_turn_pages_and_a_form_filters(
 
 
 def test_a_page_follows_marks_what_changed_and_keeps_what_a_reader_does(
-    tmp_path: Path, visit: OpenVisit
+    any_site: AnySite, visit: OpenVisit
 ) -> None:
-    site = AnySite(tmp_path)
-    site.publish()
-    with site.running():
-        opened = open_model(visit, site, "shops?order=shop_id.asc&select=shop_id,visits&limit=3")
-        page = opened.page
-        # By the keyboard alone: the first stop leads to the rows.
-        page.keyboard.press("Tab")
-        assert is_focused(page.get_by_role("link", name="Skip to the rows"))
-        page.get_by_label("Value", exact=True).fill("half a wo")
-        before = page.locator("#chart").inner_html()
+    opened = visit(any_site)
+    page = opened.page
+    page.clock.install()
+    opened.go("/models/shops?order=shop_id.asc&select=shop_id,visits&limit=3")
+    opened.wait_live()
+    # By the keyboard alone: the first stop leads to the rows.
+    page.keyboard.press("Tab")
+    assert is_focused(page.get_by_role("link", name="Skip to the rows"))
+    page.get_by_label("Value", exact=True).fill("half a wo")
+    before = page.locator("#chart").inner_html()
+    # Rows are marked for a moment only, which may pass before a slow machine looks.
+    page.evaluate(_KEEP_MARKED)
 
-        shops = site.models["shops"]
-        visits = [7 if number == 1 else it for number, it in enumerate(shops["visits"].to_pylist())]
-        site.models["shops"] = shops.set_column(3, "visits", pa.array(visits))
-        # They are marked for a moment only, which may pass before a slow machine looks.
-        page.evaluate(_KEEP_MARKED)
-        site.publish()
-        page.wait_for_function("() => window.marked.length")
+    shops = any_site.models["shops"]
+    visits = [7 if number == 1 else it for number, it in enumerate(shops["visits"].to_pylist())]
+    any_site.models["shops"] = shops.set_column(3, "visits", pa.array(visits))
+    any_site.publish()
+    page.wait_for_function("() => window.marked.length")
 
-        assert page.evaluate("window.marked") == ["s17"]
-        assert page.locator("#chart").inner_html() != before
-        assert page.get_by_label("Value", exact=True).input_value() == "half a wo"
-        assert page.locator("#status").inner_text() == "Rows of snapshot 2."
-        assert page.url.endswith("limit=3")
-        page.wait_for_function("() => !document.querySelector('#cells tr.changed')")
+    assert page.evaluate("window.marked") == ["s17"]
+    assert page.locator("#chart").inner_html() != before
+    assert page.get_by_label("Value", exact=True).input_value() == "half a wo"
+    assert page.locator("#status").inner_text() == "Rows of snapshot 2."
+    assert page.url.endswith("limit=3")
+    page.clock.fast_forward(5_000)
+    page.wait_for_function("() => !document.querySelector('#cells tr.changed')")
 
 
 @pytest.mark.extended

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from livemart.serve.page import chart_view
 from livemart.serve.page.chart_view import (
     HEIGHT,
     WIDTH,
@@ -187,7 +185,3 @@ def test_a_long_line_keeps_its_ends_and_extremes() -> None:
     assert {points[0], points[-1], points[5_432]} <= set(kept)
     assert kept == sorted(kept)
     assert thinned(points[:1_000]) == points[:1_000]
-
-
-def test_the_examples_are_right() -> None:
-    assert doctest.testmod(chart_view).failed == 0
