@@ -118,6 +118,19 @@ class SnapshotView:
         """
         return mark_of(self.published.epoch, self._models[model].layout.table_name)
 
+    def knows_changes(self, model: str, since: Position) -> bool:
+        """Return True if all changes of a model since a position are kept.
+
+        Args:
+            model: name of a served model.
+            since: the snapshot, and the mark that it had.
+
+        Raises:
+            KeyError: the model is not served.
+        """
+        mark = known_mark(self._connection, self._models[model], since.snapshot_id)
+        return mark is not None and since.mark == mark
+
     def is_unchanged(self, model: str, since: Position, tenants: frozenset[str] | None) -> bool:
         """Return True if a model has the rows that it had at a position.
 
@@ -132,13 +145,11 @@ class SnapshotView:
         Raises:
             KeyError: the model is not served.
         """
-        stored = self._models[model]
-        if since.mark is None or since.mark != known_mark(
-            self._connection, stored, since.snapshot_id
-        ):
+        if not self.knows_changes(model, since):
             return False
+        served = self._models[model].layout.model
         changes = sa.select(CHANGES.c.position).where(
-            *change_predicates(stored.layout.model, is_for_all=tenants is None),
+            *change_predicates(served, is_for_all=tenants is None),
             CHANGES.c.snapshot_id > since.snapshot_id,
         )
         values = change_values(tenants)

@@ -51,7 +51,6 @@ from livemart.serve.models.written_rows import (
     write_answer,
 )
 from livemart.serve.shares.shares import note_rows, shared_turn
-from livemart.store.positions import Position
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import AskedRows, SnapshotView
@@ -95,7 +94,7 @@ _FORMS = {
 _HEADERS = {
     "Livemart-Truncated": "`true` if rows were left out.",
     "Livemart-Next": "If rows were left out: sent back as `after` for the rows behind these.",
-    "Livemart-Changes-After": "The `after` of the model's stream that begins behind these rows.",
+    "Livemart-Changes-After": "The `after` of the model's stream whose changes follow these rows.",
 }
 _CONDITIONS: dict[str, Any] = {
     "parameters": [
@@ -193,11 +192,19 @@ async def rows(
         RowsFormat | None,
         Query(alias="format", description="The form, for a link, which sends no `Accept`."),
     ] = None,
+    moving: Annotated[
+        bool,
+        Query(
+            description="A page may be of a later snapshot than the one before: apply the changes "
+            "after `Livemart-Changes-After` to the rows of all pages. Needs a model with a key.",
+        ),
+    ] = False,
 ) -> Response:
     """Rows of a served model, in the order of its key unless another is asked for.
 
     The pages of a walk send `next` of the one before as `after`: they have the rows of the first
-    page's snapshot. When rows of yours have changed since, the answer is 410.
+    page's snapshot. When rows of yours have changed since, the answer is 410; with `moving` the
+    walk goes on in the newest snapshot.
     """
     form = _BY_NAME[format_] if format_ else choose_form(request, list(_WRITERS))
     model, published = await find_model(request, caller, name)
@@ -211,6 +218,12 @@ async def rows(
 
     def query_of(model: ServedModel) -> PullQuery:
         row_question, filters = ask(model)
+        if moving and not model.row_key:
+            raise ProblemError(
+                "PARAMETER_WRONG",
+                "moving: this model has no key, by which changes could be applied to pages of "
+                "several snapshots; leave it out",
+            )
         since, behind = None, None
         if after is not None:
             since, behind = cursors.read(after, order_kinds(model, row_question.order_by))
@@ -225,12 +238,12 @@ async def rows(
             "descending": row_question.descending,
             "behind": behind,
         }
-        return PullQuery(model, asked, limit, _WRITERS[form], since)
+        return PullQuery(model, asked, limit, _WRITERS[form], since, moving)
 
     row_question, filters = ask(model)
     scope = "all" if caller.tenants is None else sorted(caller.tenants)
     span = (from_, to, time_column)
-    parts = ("rows", name, form, scope, sorted(filters.equals.items()), *span, limit, after)
+    parts = ("rows", name, form, scope, sorted(filters.equals.items()), *span, limit, after, moving)
     if is_known(request, etag := etag_of(published, *parts, row_question)):
         return answer(request, b"", etag)
     answered = await _write(request, caller, model, query_of)
@@ -238,10 +251,10 @@ async def rows(
     note_rows(request, written.count)
     if written.is_gone:
         raise snapshot_gone()
-    here, next_ = Position(published.snapshot_id, written.mark), None
+    next_ = None
     if written.is_truncated and written.last is not None:
         kinds = order_kinds(written.model, row_question.order_by)
-        next_ = cursors.write(here, written.last, kinds)
+        next_ = cursors.write(written.since, written.last, kinds)
     body = written.body
     if form == JSON:
         body = b"".join([body[:-1], b",", to_json({"next": next_})[1:]])
@@ -249,7 +262,7 @@ async def rows(
     response.headers["Livemart-Truncated"] = "true" if written.is_truncated else "false"
     if next_ is not None:
         response.headers["Livemart-Next"] = next_
-    changes_after = EventIds(seal, name, caller.tenants).write(here)
+    changes_after = EventIds(seal, name, caller.tenants).write(written.since)
     response.headers["Livemart-Changes-After"] = changes_after
     if form != JSON:
         response.headers["Livemart-Snapshot-Id"] = str(published.snapshot_id)

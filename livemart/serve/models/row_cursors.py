@@ -1,6 +1,6 @@
 """Writes where a page of rows ends as a cursor, sealed for one query of one caller's tenants.
 
-Used by pulls. A cursor names the snapshot of its walk: the pages of a walk are of the same rows.
+Used by pulls. A cursor names the snapshot of the first page of its walk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RowCursors:
     question: str
 
     def write(self, snapshot: Position, place: RowPlace, kinds: OrderKinds) -> str:
-        """Return the cursor of the rows behind `place`, a row of `snapshot`."""
+        """Return the cursor of the rows behind `place`; the walk began at `snapshot`."""
         texts = [
             None if value is None else _text_of(kind, value)
             for (_, kind), value in zip(kinds, place.values, strict=True)

@@ -69,7 +69,8 @@ class PullQuery:
     """A query for rows of a model, as it was when the query was read.
 
     `asked` is without `limit`, and names the columns; `limit`: of rows in the answer. `since`: the
-    snapshot of the pages before this one.
+    snapshot of the first page, if this is a later one. `is_moving`: a page may be of a later
+    snapshot than the one before.
     """
 
     model: ServedModel
@@ -77,21 +78,22 @@ class PullQuery:
     limit: int
     form: type[RowWriter]
     since: Position | None = None
+    is_moving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
     """The body of an answer. `count`: rows that were read for it.
 
-    `mark`: of its snapshot; `last`: its last row. `is_gone`: the rows of the pages before are not
-    those of this snapshot, and nothing was read.
+    `since`: the snapshot of the first page, whose later changes complete all pages; `last`: the
+    last row. `is_gone`: the walk cannot go on in this snapshot, and nothing was read.
     """
 
     body: bytes
     count: int
     is_truncated: bool
     model: ServedModel
-    mark: str
+    since: Position
     last: RowPlace | None = None
     is_gone: bool = False
 
@@ -121,9 +123,12 @@ def write_answer(
     model = query.model
     if view.models().get(model.name) != model:
         return None
-    mark, since, asked = view.mark(model.name), query.since, query.asked
-    if since is not None and not view.is_unchanged(model.name, since, asked["tenants"]):
-        return WrittenRows(b"", 0, False, model, mark, is_gone=True)
+    asked, newest = query.asked, Position(view.published.snapshot_id, view.mark(model.name))
+    since = query.since or newest
+    if not _can_go_on(view, query, since):
+        return WrittenRows(b"", 0, False, model, since, is_gone=True)
+    if not query.is_moving:
+        since = newest
     limit = query.limit if most is None else min(query.limit, most)
     kinds = model.kinds
     shown = tuple((name, kinds[name]) for name in asked["columns"] or ())
@@ -147,7 +152,20 @@ def write_answer(
             break
     is_truncated = read > written
     body = writer.end(is_truncated=is_truncated)
-    return WrittenRows(body, read, is_truncated, model, mark, last)
+    return WrittenRows(body, read, is_truncated, model, since, last)
+
+
+def _can_go_on(view: SnapshotView, query: PullQuery, since: Position) -> bool:
+    """Return True if a page of this snapshot belongs to a walk that began at `since`.
+
+    A walk that moves reads each row that stays the same once: its place in the order stays, too.
+    The changes since the first page have all others.
+    """
+    if query.since is None:
+        return True
+    if query.is_moving:
+        return view.knows_changes(query.model.name, since)
+    return view.is_unchanged(query.model.name, since, query.asked["tenants"])
 
 
 def row_place(

@@ -67,7 +67,7 @@ def test_a_refusal_names_the_parameter_those_known_and_the_nearest(shop: Site) -
         "arrival_id, order_id, restaurant_id, order_status, batch_id, lateness_seconds, "
         "transit_seconds, is_deletion, is_late, ordered_at, updated_at, landed_at, "
         "pane_started_at, changed_pane_started_at, "
-        "key, from, to, time_column, select, order, limit, after, format"
+        "key, from, to, time_column, select, order, limit, after, format, moving"
     )
     assert shop.client.get("/v1/models?x=1").json()["detail"] == (
         "x: no such parameter; known: none"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pyarrow as pa
+import pytest
 
-from tests.serve.apps import Site, site
+from tests.serve.apps import Site, make_settings, server, site
 from tests.serve.auth.tenant_cases import ARROW, CSV
 from tests.serve.live.events import open_stream
 from tests.serve.live.push_world import KEY, World, apply, until_mark
@@ -143,3 +145,94 @@ def test_a_walk_and_the_stream_from_its_position_are_the_whole_without_gap_or_ov
     asyncio.run(follow())
     expected = world.rows("restaurant_top_dishes")
     assert len(expected) > 8 and rows == {tuple(row[n] for n in KEY): row for row in expected}
+
+
+# 1 s for each order.
+@pytest.mark.parametrize("order", ["", "order=n.desc&", "order=n,name&n=is.not_null&"])
+def test_a_moving_walk_and_the_changes_since_are_the_rows_of_one_snapshot(
+    tmp_path: Path, order: str
+) -> None:
+    """Between any two pages rows come, go, and move before and behind the place of the walk."""
+    chance, url = random.Random(order), str(make_settings(tmp_path).store_url)
+    stock: dict[int, tuple[str, int | None]] = {
+        key: (f"row {key}", chance.choice([None, 1, 2, 3, 4])) for key in range(0, 60, 2)
+    }
+
+    def publish(snapshot_id: int) -> None:
+        for key in chance.sample(range(60), 8):
+            if chance.random() < 0.3:
+                stock.pop(key, None)
+            else:
+                stock[key] = (f"row {key}", chance.choice([None, 1, 2, 3, 4]))
+        table = {
+            "id": list(stock),
+            "name": [name for name, _ in stock.values()],
+            "n": pa.array([n for _, n in stock.values()], pa.int64()),
+        }
+        fill_store(url, {"stock": pa.table(table)}, {"stock": ("id",)}, snapshot_id)
+
+    rows: dict[int, dict[str, Any]] = {}
+    publish(1)
+    with (
+        server(tmp_path) as (host, port),
+        httpx2.Client(base_url=f"http://{host}:{port}", timeout=PATIENCE_S) as client,
+    ):
+        positions, snapshots = set(), list[int]()
+        after: str | None = ""
+        while after is not None:
+            found = client.get(f"/v1/models/stock?moving=true&limit=7&{order}{after}")
+            body = found.json()
+            positions.add(found.headers["livemart-changes-after"])
+            snapshots.append(body["snapshot_id"])
+            rows |= {row["id"]: row for row in body["rows"]}
+            after = body["next"] and f"after={body['next']}"
+            publish(len(snapshots) + 1)
+
+        async def follow() -> None:
+            path = f"/v1/models/stock/stream?after={next(iter(positions))}"
+            async with open_stream((host, port), path) as stream:
+                for event in await until_mark(stream, len(snapshots) + 1):
+                    row = event.data.get("row")
+                    assert event.kind in ("change", "snapshot")
+                    if event.kind == "change":
+                        rows.pop(row["id"], None)
+                        if event.data["op"] != "delete":
+                            rows[row["id"]] = row
+
+        asyncio.run(follow())
+        whole = client.get("/v1/models/stock").json()["rows"]
+
+    # The reader has no rows that a filter leaves out, but those that changed since.
+    if "is.not_null" in order:
+        rows = {key: row for key, row in rows.items() if row["n"] is not None}
+        whole = [row for row in whole if row["n"] is not None]
+    assert len(positions) == 1 and snapshots == sorted(snapshots) and len(set(snapshots)) > 3
+    assert rows == {row["id"]: row for row in whole} and len(rows) > 20
+
+
+# 0.5 s.
+def test_a_moving_walk_needs_a_key_and_the_changes_since_its_first_page(tmp_path: Path) -> None:
+    def fill(number: int, **how: Any) -> None:
+        tables = {name: pa.table({"id": range(number, number + 9)}) for name in ("keyed", "bag")}
+        fill_store(one.url, tables, {"keyed": ("id",)}, number, **how)
+        one.until(lambda: one.shows(number))
+
+    def ask(query: str, model: str = "keyed") -> Any:
+        return one.client.get(f"/v1/models/{model}?limit=2&{query}")
+
+    with site(tmp_path) as one:
+        fill(1)
+        bag = ask("moving=true", "bag")
+        walks = {query: ask(query).json()["next"] for query in ("moving=true", "moving=false")}
+        fill(2)
+        moved = ask(f"moving=true&after={walks['moving=true']}")
+        gone = ask(f"moving=false&after={walks['moving=false']}")
+        mixed = ask(f"after={walks['moving=true']}")
+        fill(1, epoch="another", is_start=True)
+        lost = ask(f"moving=true&after={moved.json()['next']}")
+
+    assert (bag.status_code, bag.json()["code"]) == (422, "PARAMETER_WRONG")
+    assert "has no key" in bag.json()["detail"]
+    assert [row["id"] for row in moved.json()["rows"]] == [3, 4]
+    assert [each.status_code for each in (moved, gone, mixed, lost)] == [200, 410, 400, 410]
+    assert lost.json()["code"] == "SNAPSHOT_GONE"
