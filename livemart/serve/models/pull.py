@@ -216,6 +216,8 @@ async def rows(
     seal = part_of(request, Seal)
     cursors = RowCursors(seal, name, caller.tenants, _question_of(request))
 
+    # The question is read before anything of the store, to refuse it, and again by each reading: a
+    # snapshot may have come whose model has other columns.
     def query_of(model: ServedModel) -> PullQuery:
         row_question, filters = ask(model)
         if moving and not model.row_key:
