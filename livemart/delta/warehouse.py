@@ -113,6 +113,10 @@ class Warehouse:
         ]
         return [relation for relation in names if self.exists(relation)]
 
+    def folders_of(self, schema: str) -> list[str]:
+        """Return `schema.identifier` of each folder of a schema, with a table or not, sorted."""
+        return [f"{schema}.{name}" for name in self._storage.folders(schema)]
+
     def version(self, relation: str) -> int:
         """Return the newest version. Raises RefreshError TABLE_MISSING."""
         return self._tables.newest(relation).version

@@ -112,7 +112,8 @@ def find_corrections(
     flags = {
         unique_id: flag
         for unique_id, query in stored.items()
-        if (flag := query.plan.final_flag) is not None
+        if not query.is_stage
+        and (flag := query.plan.final_flag) is not None
         and marks is not None
         and flag.relation == marks.relation
         and (selected is None or unique_id in selected)

@@ -16,6 +16,7 @@ from livemart.plan.places import ReasonPlace, reason_place
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import views_of
 from livemart.plan.reasons import Reason
+from livemart.plan.stored_queries import StoredQuery, stored_queries
 from livemart.plan.strategies.signed import Append
 from livemart.project.graph import Model, Project, short_name
 from livemart.project.questions import Question
@@ -44,16 +45,20 @@ def describe_plans(
     questions that dbt asked the warehouse to compile it. It `lacks` those of them, and of the views
     in it, that are about a missing table: with the table the SQL may be another one. `stamps` are
     the columns that say which run wrote a row. `refused` has the reason of each strategy that the
-    SQL does not allow, in the order in which they are tried.
+    SQL does not allow, in the order in which they are tried. `stage`, of a model that is staged,
+    has relation, strategy and keys of the part of it that is moved; None of all others.
 
     Args:
         plans: by unique id.
         selected: unique ids to list; all if None.
     """
+    stored = stored_queries(project, plans)
+    stages = {it.owner.unique_id: it for it in stored.values() if it.is_stage}
     return {
         "session": _session(project.session, (*project.acting_hooks, *_of_dbt_alone(project))),
         "models": [
             _describe(project, project.models[unique_id], plan)
+            | {"stage": _stage(stages.get(unique_id))}
             for unique_id, plan in plans.items()
             if project.models[unique_id].materialized not in (*_OF_DBT_ALONE, "ephemeral")
             and (selected is None or unique_id in selected)
@@ -90,6 +95,11 @@ def render_plans(report: Mapping[str, Any]) -> str:
         if model["windows"]:
             details.append(f"windows against the clock over {', '.join(model['windows'])}")
         lines.append(f"{line}  {', '.join(details)}".rstrip())
+        if (stage := model["stage"]) is not None:
+            keys = f", keys ({', '.join(stage['keys'])})" if stage["keys"] else ""
+            lines.append(
+                f"{'':<{width}}  reads its stage {stage['relation']}: {stage['strategy']}{keys}"
+            )
         for reason in model["reasons"]:
             lines.append(f"{'':<{width}}  {reason['code']}: {reason['place']}: {reason['message']}")
             if reason["suggestion"]:
@@ -173,6 +183,18 @@ def _described(
     """Return a reason with the line in its own file."""
     place = place_of_line(reason.line)
     return asdict(reason) | {"line": place.line, "place": str(place)}
+
+
+def _stage(query: StoredQuery | None) -> dict[str, Any] | None:
+    if query is None:
+        return None
+    region = query.plan.region
+    keys = query.plan.unique_key or (region.keys if region else ())
+    return {
+        "relation": query.relation,
+        "strategy": query.plan.strategy.name,
+        "keys": list(keys),
+    }
 
 
 def _question_text(question: Question) -> str:

@@ -475,7 +475,7 @@ def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> Snaps
         rows_changed=sum(state.rows_changed for state in row.models.values()),
         rebuilt=tuple(
             f"{short_name(unique_id)}: {state.reason}"
-            for unique_id, state in row.models.items()
+            for unique_id, state in row.stored.items()
             if row.kind == "refresh"
             and state.strategy == "full"
             and state.reason not in (None, "FILLED_BY_HOOKS")

@@ -26,7 +26,7 @@ from livemart.limits import FEW_STATEMENT_ROWS
 from livemart.own_faults import ends_everything
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.passed_on import passed_on_columns
-from livemart.plan.planner import Full, Inputs
+from livemart.plan.planner import Full, Inputs, Staged
 from livemart.plan.project_plans import ProjectPlans, views_of
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat
@@ -212,7 +212,7 @@ class _Recomputation:
         # By spec: which one serves depends on all tables of the snapshot, and these stay the same.
         self._session = cache(self._choose_session)
         self._stored = ProjectPlans(self.project, self._stored_columns).stored
-        flats = [query.flat for query in self._stored.values() if query.flat is not None]
+        flats = [flat for it in self._stored.values() if (flat := it.plan.flat) is not None]
         self._most_places = max((len(flat.occurrences) for flat in flats), default=1)
         self._declared = {source.relation for source in self.project.sources.values()}
         self._declared |= {query.relation for query in self._stored.values()}
@@ -342,7 +342,7 @@ class _Recomputation:
             notes.append(f"not compared: {', '.join(stamps)}, the run that wrote a row")
         tied: tuple[str, ...] = ()
         verdict: Verdict = "right" if differences.is_equal else "wrong"
-        may_tie = bool(plan.ties) or isinstance(plan.strategy, Full)
+        may_tie = bool(plan.ties) or isinstance(plan.strategy, Full | Staged)
         if unsure and differences.count:
             verdict = "unknown"
             notes.append(f"rows differ, as they may for `{', '.join(unsure)}` in SQL of this kind")
@@ -387,8 +387,9 @@ class _Recomputation:
         Raises:
             Inapplicable: its tables cannot be replaced by recomputed ones.
         """
-        if query.flat is not None:
-            return query.flat, ()
+        if query.plan.flat is not None:
+            # The whole SQL of a model that is cut, too: the rows of a stage are not trusted.
+            return query.plan.flat, ()
         assert query.owner.compiled_code is not None
         views = views_of(self.project, query.session)
         flat, temporary = flatten_by_spark(session, query.owner.compiled_code, views)

@@ -23,6 +23,7 @@ from livemart.plan.build.guards import (
 )
 from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
+from livemart.plan.cut import Cut, cut_limit
 from livemart.plan.notes import KnownRelations, growth, notes_of
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.clock import comparisons_in
@@ -101,7 +102,22 @@ class View:
 
 
 Moving = Append | Signed | Running | Region
-Strategy = Moving | Full | View
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The query is cut: the rows of its stage are moved, and the last step reads all of them.
+
+    `stage`: the plan of the stage; `uncut`: why the query as a whole is recomputed.
+    """
+
+    name: ClassVar[str] = "staged"
+    cut: Cut
+    stage: Plan
+    uncut: tuple[Reason, ...]
+
+
+Strategy = Moving | Full | View | Staged
 
 # The ways to move a model, tried in turn. The first that holds is its strategy; those behind it are
 # for the batches in which the first does not hold.
@@ -175,7 +191,7 @@ class Plan:
     def ways(self) -> tuple[Moving, ...]:
         """The strategies to try, in turn; none if the model is recomputed in full."""
         first = self.strategy
-        return () if isinstance(first, Full | View) else (first, *self.others)
+        return () if isinstance(first, Full | View | Staged) else (first, *self.others)
 
     @property
     def region(self) -> Region | None:
@@ -238,6 +254,8 @@ def _plan_flat(flat: Flat, inputs: Inputs) -> Plan:
             return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
         behind = plan.strategy.reasons if isinstance(plan.strategy, Full) else ()
         full = Full((*query.limits, *behind))
+        if not behind and (staged := _staged(flat, query, inputs)) is not None:
+            return replace(staged, flat=flat, used=used)
     except Inapplicable as error:
         is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
         full = Full(error.reasons, is_volatile)
@@ -248,6 +266,29 @@ def _plan_flat(flat: Flat, inputs: Inputs) -> Plan:
     with suppress(Exception):
         names = _names_of(qualified(parse(flat.text), _schema_of(flat, inputs)))
     return Plan(full, flat=flat, names=names)
+
+
+def _staged(flat: Flat, query: Query, inputs: Inputs) -> Plan | None:
+    """Return the plan of a query that is moved without its LIMIT; None if that gains nothing."""
+    cut = cut_limit(flat, query.names)
+    if cut is None:
+        return None
+    stage = _plan_flat(cut.stage, inputs)
+    if isinstance(stage.strategy, Full):
+        return None
+    is_of_rows = isinstance(stage.strategy, Signed) and stage.strategy.outputs is None
+    if is_of_rows and len(cut.stage.occurrences) == 1:
+        # The stage would be a copy of the table that the query reads.
+        return None
+    is_key = stage.unique_key and not set(stage.unique_key) & set(cut.hidden)
+    return Plan(
+        Staged(cut, stage, query.limits),
+        notes=stage.notes,
+        names=query.names,
+        unique_key=stage.unique_key if is_key else (),
+        ties=stage.ties,
+        final_flag=stage.final_flag,
+    )
 
 
 def _names_of(query: exp.Expr) -> tuple[str, ...]:

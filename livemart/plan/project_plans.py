@@ -18,6 +18,7 @@ from livemart.plan.planner import (
     Inputs,
     Plan,
     PlannedQueries,
+    Staged,
     View,
     plan_query,
     plan_varying,
@@ -30,7 +31,7 @@ from livemart.plan.sql.used_columns import reads_every_column
 from livemart.plan.stored_queries import StoredQuery, stored_queries
 from livemart.plan.strategies.signed import Append, Signed
 from livemart.project.graph import OVERALL_WATERMARK, DataTest, Model, Project
-from livemart.project.session_spec import SessionSpec
+from livemart.project.session_spec import PLAIN, SessionSpec
 
 # Between the hash of the SQL and that of its session.
 _SESSION = "."
@@ -235,7 +236,9 @@ def _plan_models(
             else:
                 plan = plan_query(text, inputs, planned)
             plan = _under_policy(
-                model, _in_session(model.session, plan, all_views - inputs.views.keys())
+                model,
+                _in_session(model.session, plan, all_views - inputs.views.keys()),
+                asks=bool(project.asking(unique_id)),
             )
         if model.materialized == "snapshot":
             # Build lets dbt keep its history: many rows for each one that the SQL gives.
@@ -252,7 +255,10 @@ def _plan_models(
             unique[model.relation] = keys
         if isinstance(plan.strategy, Append):
             append_only.add(model.relation)
-        plans[unique_id] = replace(plan, fingerprint=fingerprint(model, views[0], plan, planned))
+        plan = replace(plan, fingerprint=fingerprint(model, views[0], plan, planned))
+        if isinstance(plan.strategy, Staged):
+            plan = replace(plan, strategy=_with_fingerprint(model, plan.strategy))
+        plans[unique_id] = plan
     for unique_id, note in _decided_more_than_once(project, by_session, planned):
         plans[unique_id] = replace(plans[unique_id], notes=(*plans[unique_id].notes, note))
     return plans, common
@@ -351,11 +357,25 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan, planned: Pla
         snapshot_settings = {name: model.config.get(name) for name in _OF_A_SNAPSHOT}
         settings += f"\n{json.dumps(snapshot_settings, sort_keys=True, default=str)}"
     seed = model.config.get("checksum", "") if model.materialized == "seed" else ""
-    code = sha256(f"{text}\n{settings}\n{seed}".encode()).hexdigest()
-    if model.session.is_plain or model.materialized == "snapshot":
-        # The rows that a dbt snapshot has kept cannot be made again.
-        return code
-    return f"{code}{_SESSION}{sha256(model.session.text.encode()).hexdigest()}"
+    # The rows that a dbt snapshot has kept cannot be made again.
+    session = PLAIN if model.materialized == "snapshot" else model.session
+    return _hashed(f"{text}\n{settings}\n{seed}", session)
+
+
+def _with_fingerprint(model: Model, staged: Staged) -> Staged:
+    """Return a strategy whose stage has a hash; it is that of the SQL of the stage alone."""
+    flat = staged.cut.stage
+    code = _hashed(
+        f"{flat.words}\n{','.join(it.relation for it in flat.occurrences)}", model.session
+    )
+    return replace(staged, stage=replace(staged.stage, fingerprint=code))
+
+
+def _hashed(text: str, session: SessionSpec) -> str:
+    code = sha256(text.encode()).hexdigest()
+    return (
+        code if session.is_plain else f"{code}{_SESSION}{sha256(session.text.encode()).hexdigest()}"
+    )
 
 
 def is_same_text(fingerprint: str, other: str) -> bool:
@@ -424,9 +444,14 @@ def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) 
     return replace(plan, strategy=Full((reason,)), unique_key=(), notes=())
 
 
-def _under_policy(model: Model, plan: Plan) -> Plan:
+def _under_policy(model: Model, plan: Plan, *, asks: bool) -> Plan:
     if isinstance(plan.strategy, Full):
         return plan
+    # A stage begins before all that its model reads is refreshed, so that nothing can be asked.
+    if isinstance(plan.strategy, Staged) and (
+        model.stages == "never" or model.is_of_dbt or plan.stamps or asks
+    ):
+        return replace(plan, strategy=Full(plan.strategy.uncut), unique_key=(), notes=(), ties=())
     if model.policy == "full":
         reason = Reason("POLICY_FULL", "the model's policy is full", None)
         return replace(plan, strategy=Full((reason,)))

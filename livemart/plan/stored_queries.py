@@ -7,41 +7,57 @@ a plan, or the plan of a model, by itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Literal
 
-from livemart.plan.planner import Plan
+from livemart.plan.planner import Full, Plan, Staged
+from livemart.plan.reasons import Reason
 from livemart.plan.sql.flatten import Flat
 from livemart.project.graph import Model, Policy, Project, SourceTable
 from livemart.project.session_spec import SessionSpec
 
 MadeBy = Literal["sql", "dbt", "seed"]
+# The schema of all stages. Spark's catalog holds no folder whose name begins so.
+STAGES = "_livemart_stages"
 
 
 @dataclass(frozen=True)
 class StoredQuery:
     """A query with its rows in a table of the warehouse.
 
-    `reads`: the relations of the tables that it reads, through views; `parents`: the queries among
-    them, by unique id. `made_by`: who makes its rows: its SQL, dbt alone (a dbt snapshot, a table
-    that hooks fill), or a seed's file. `owner`: the model that it belongs to.
+    `flat`: its SQL over tables; the last step alone, if the rest is a stage; None if it cannot be
+    taken apart. `reads`: the relations of the tables that it reads, through views; `parents`: the
+    queries among them, by unique id. `made_by`: who makes its rows: its SQL, dbt alone (a dbt
+    snapshot, a table that hooks fill), or a seed's file. `owner`: the model that it belongs to.
     """
 
     unique_id: str
     relation: str
     plan: Plan
+    flat: Flat | None
     reads: tuple[str, ...]
     parents: frozenset[str]
     partition_by: tuple[str, ...]
     made_by: MadeBy
     owner: Model
+    stage: str | None = None
+    """Unique id of the part of it that has its own table, if it is cut."""
     asks_warehouse: bool = False
     """True if its SQL depends on answers that the warehouse gave while it was compiled."""
 
     @property
-    def flat(self) -> Flat | None:
-        """The SQL; None if it cannot be taken apart."""
-        return self.plan.flat
+    def is_stage(self) -> bool:
+        """True if it is a part of its owner, which alone reads it."""
+        return self.unique_id != self.owner.unique_id
+
+    def without_stage(self) -> StoredQuery:
+        """Return the query as if it were not cut: its last step is all of it."""
+        assert isinstance(self.plan.strategy, Staged)
+        reason = Reason("STRATEGY_FAILED", f"{self.stage} failed: see the log", None)
+        plan = replace(self.plan, strategy=Full((reason,)))
+        reads = plan.flat.relations if plan.flat is not None else ()
+        return replace(self, plan=plan, flat=plan.flat, reads=reads)
 
     @property
     def fingerprint(self) -> str:
@@ -67,26 +83,53 @@ def stored_queries(project: Project, plans: Mapping[str, Plan]) -> dict[str, Sto
     """
     queries: dict[str, StoredQuery] = {}
     of_relation: dict[str, str] = {}
+
+    def add(query: StoredQuery) -> None:
+        # Tables that SQL names without `ref` are read as well, if they come before.
+        named = {of_relation[it] for it in query.reads if it in of_relation}
+        queries[query.unique_id] = replace(query, parents=query.parents | named)
+        of_relation[query.relation] = query.unique_id
+
     for unique_id, model in project.models.items():
         if not model.is_stored:
             continue
         plan, tables = plans[unique_id], _read_tables(project, model)
-        # Tables that SQL names without `ref` are read as well, if they come before.
-        named = plan.flat.relations if plan.flat is not None else ()
-        queries[unique_id] = StoredQuery(
+        query = StoredQuery(
             unique_id,
             model.relation,
             plan,
-            reads=tuple(tables.values()) if plan.flat is None else named,
-            parents=frozenset(tables.keys() & project.models.keys())
-            | {of_relation[relation] for relation in named if relation in of_relation},
+            plan.flat,
+            reads=tuple(tables.values()) if plan.flat is None else plan.flat.relations,
+            parents=frozenset(tables.keys() & project.models.keys()),
             partition_by=model.partition_by,
             made_by=_made_by(model),
             owner=model,
             asks_warehouse=bool(project.asking(unique_id)),
         )
-        of_relation[model.relation] = unique_id
+        if isinstance(plan.strategy, Staged):
+            stage, query = _in_two(query, plan.strategy)
+            add(stage)
+        add(query)
     return queries
+
+
+def _in_two(query: StoredQuery, staged: Staged) -> tuple[StoredQuery, StoredQuery]:
+    """Return the stage of a query that is cut, and what is left of the query."""
+    _, _, name = query.unique_id.partition(".")
+    # Two models in two schemas may have one name.
+    schema = sha256(query.relation.encode()).hexdigest()[:8]
+    relation = f"{STAGES}.{query.relation.partition('.')[2]}__{schema}__1"
+    stage = replace(
+        query,
+        unique_id=f"stage.{name}__1",
+        relation=relation,
+        plan=staged.stage,
+        flat=staged.cut.stage,
+        reads=staged.cut.stage.relations,
+        partition_by=(),
+    )
+    last_step = staged.cut.last_step(relation)
+    return stage, replace(query, flat=last_step, reads=(relation,), stage=stage.unique_id)
 
 
 def _made_by(model: Model) -> MadeBy:

@@ -19,6 +19,8 @@ Policy = Literal["auto", "incremental", "strict", "full"]
 OnError = Literal["set_aside", "stop"]
 # If rows tie: any order is right, or all of them are ordered again each time.
 Ties = Literal["any", "full"]
+# Whether a query that no strategy moves may be cut, and a part of it stored.
+Stages = Literal["auto", "never"]
 FilledBy = Literal["hooks", "sql"]
 Filled = Literal["no", "partly", "wholly"]
 # Where to go on when a record log lost records before they were read.
@@ -216,6 +218,7 @@ class Model:
     config: Mapping[str, object] = field(default_factory=dict)
     on_error: OnError = "set_aside"
     ties: Ties = "any"
+    stages: Stages = "auto"
     filled_by: FilledBy | None = None
     """The author's word on how hooks fill the table."""
     filled: Filled = "no"

@@ -258,6 +258,7 @@ def _model(
         policy=policy.refresh,
         on_error=policy.on_error,
         ties=policy.ties,
+        stages=policy.stages,
         filled_by=policy.filled_by,
         file=node.original_file_path,
         event_time=config.get("event_time"),

@@ -113,20 +113,23 @@ def find_starts(
             over a table that another writer has built, maybe from newer SQL.
     """
     fingerprints = {unique_id: query.fingerprint for unique_id, query in stored.items()}
+    named = {
+        key for key, it in stored.items() if not selected.isdisjoint((key, it.owner.unique_id))
+    }
 
     def start_of(unique_id: str) -> Start:
-        aside = newest.set_aside.get(unique_id)
+        aside = newest.aside.get(unique_id)
         if aside is not None and not any(
-            _is_due(it, newest, fingerprints, selected) for it in (unique_id, aside.cause)
+            _is_due(it, newest, fingerprints, named) for it in (unique_id, aside.cause)
         ):
             return Rest(aside) if aside.cause == unique_id else Wait(aside)
         rebuild = find_rebuild(stored[unique_id], newest, tables, tags)
-        if rebuild is None and (unique_id in selected or aside is not None):
+        if rebuild is None and (unique_id in named or aside is not None):
             # The frontier has moved on without what was set aside.
             code, message = "SET_ASIDE", "it was set aside"
-            if unique_id in selected:
+            if unique_id in named:
                 code, message = "SELECTED", "named by --select"
-            return Rebuild(code, message, newest.models[unique_id].generation + 1)
+            return Rebuild(code, message, newest.stored[unique_id].generation + 1)
         if rebuild is not None and rebuild.code == "CHANGED_OUTSIDE" and is_outdated:
             message = f"{rebuild.message}, and the edited project cannot be read"
             fingerprint = fingerprints[unique_id]
@@ -148,7 +151,7 @@ def leave_out(
     causes: dict[str, str] = {}
     for unique_id, query in stored.items() if unique_ids else ():
         fingerprint = query.fingerprint
-        state = newest.models.get(unique_id) if newest else None
+        state = newest.stored.get(unique_id) if newest else None
         is_unedited = state is not None and state.fingerprint == fingerprint
         if is_unedited and query.made_by != "sql":
             continue
@@ -159,7 +162,7 @@ def leave_out(
         else:
             continue
         cause = causes[unique_id]
-        before = newest.set_aside.get(unique_id) if newest else None
+        before = newest.aside.get(unique_id) if newest else None
         if before is not None and not before.is_left_out and before.cause == unique_id:
             starts[unique_id] = Rest(before)
         else:
@@ -178,8 +181,8 @@ def set_aside(
     since, refreshed_at = 1, None
     if newest is not None:
         since = newest.snapshot_id + 1
-        refreshed_at = newest.finished_at if unique_id in newest.models else None
-        if (before := newest.set_aside.get(unique_id)) is not None:
+        refreshed_at = newest.finished_at if unique_id in newest.stored else None
+        if (before := newest.aside.get(unique_id)) is not None:
             refreshed_at = before.refreshed_at
             since = since if before.is_left_out and message != LEFT_OUT else before.since
     return SetAside(since, refreshed_at, fingerprint, cause, message)
@@ -224,7 +227,7 @@ def find_rebuild(
     Commits that change no data are not from outside. Nor are those of the batch being replayed, as
     long as the model is the same as when they were made.
     """
-    state, fingerprint = newest.models.get(query.unique_id), query.fingerprint
+    state, fingerprint = newest.stored.get(query.unique_id), query.fingerprint
     code = message = ""
     relation = query.relation
     if state is None:
@@ -295,7 +298,7 @@ def _explain(
 def _is_due(
     unique_id: str, newest: Snapshot, fingerprints: Mapping[str, str], selected: Set[str]
 ) -> bool:
-    aside = newest.set_aside.get(unique_id)
+    aside = newest.aside.get(unique_id)
     if (
         aside is None
         or aside.is_left_out

@@ -35,7 +35,7 @@ Side = Literal["old", "new"]
 class PinnedInputs:
     """The versions of every table before and in this batch, by relation.
 
-    `states`: of each model at the frontier, by unique id.
+    `states`: of each stored query at the frontier, by unique id.
     """
 
     warehouse: Warehouse
@@ -178,8 +178,11 @@ def pin_inputs(
         starts: of the stored queries, by unique id.
     """
     old = dict(frontier.sources)
-    for unique_id, state in frontier.models.items():
+    for unique_id, state in frontier.stored.items():
         if (query := plans.stored.get(unique_id)) is None:
+            continue
+        if query.is_stage and unique_id in frontier.aside:
+            # Its owner has gone on without it.
             continue
         # A table written from outside and rebuilt in place still has its net change in the log; a
         # table that was created again has not.
@@ -198,7 +201,7 @@ def pin_inputs(
         for relation in query.reads:
             if relation not in of_project and relation not in new and warehouse.exists(relation):
                 new[relation] = warehouse.version(relation)
-    return PinnedInputs(warehouse, old, new, frontier.models)
+    return PinnedInputs(warehouse, old, new, frontier.stored)
 
 
 @dataclass(frozen=True)

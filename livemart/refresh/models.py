@@ -19,7 +19,7 @@ from livemart.errors import PlanError, RefreshError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
-from livemart.plan.planner import Full
+from livemart.plan.planner import Full, Staged
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.stored_queries import StoredQuery
 from livemart.project.sessions import session_of
@@ -163,21 +163,24 @@ class _Refresher:
     def refresh(self, unique_id: str) -> ModelState | SetAside | ModelFailedError | None:
         """Return where a model is after this batch, or why it is nowhere; None if it waits."""
         query, start = self.stored[unique_id], self.starts[unique_id]
+        parents = query.parents
+        if (stage := query.stage) is not None and stage in self.set_aside:
+            query, parents = query.without_stage(), parents - {stage}
         match start:
             case Loaded():
                 return start.state
             case Untouched(aside):
                 self.report(unique_id, "waiting")
                 return aside
-        if not query.parents.isdisjoint(self.waiting):
+        if not parents.isdisjoint(self.waiting):
             self.waiting[unique_id] = None
             return None
         is_made = self._is_made(query, start)
-        if (waits := self._waits_for(unique_id, query.parents if is_made else ())) is not None:
+        if (waits := self._waits_for(unique_id, parents if is_made else ())) is not None:
             self.report(unique_id, "waiting")
             return waits
         if isinstance(start, Broken):
-            return self._failed(ModelFailedError(query.owner, start.message))
+            return self._failed(query, ModelFailedError(query.owner, start.message))
         before = self.inputs.states.get(unique_id)
         try:
             if is_made:
@@ -191,7 +194,7 @@ class _Refresher:
             else:
                 state = self._once(query, start, before)
         except ModelFailedError as failure:
-            return self._failed(failure)
+            return self._failed(query, failure)
         except SqlChanged:
             self.waiting[unique_id] = None
             return None
@@ -203,7 +206,7 @@ class _Refresher:
             spark = self.context.spark
             unforeseen = model_failed(lambda it: session_of(spark, it.session), query.owner, error)
             unforeseen.__cause__ = error
-            return self._failed(unforeseen)
+            return self._failed(query, unforeseen)
         failpoint(f"refresh.after_model.{query.owner.name}")
         self.report(unique_id, state.strategy if state.rows_changed else "unchanged", state)
         return state
@@ -245,10 +248,18 @@ class _Refresher:
             table_id=warehouse.table_id(query.relation),
         )
 
-    def _failed(self, failure: ModelFailedError) -> ModelFailedError:
-        """Return the failure of a model, unless it is to stop everything."""
-        self.report(failure.unique_id, "failed")
-        if self.stored[failure.unique_id].owner.on_error == "stop":
+    def _failed(self, query: StoredQuery, failure: ModelFailedError) -> ModelFailedError | SetAside:
+        """Return the failure of a model, unless it is to stop everything.
+
+        A stage that fails costs its owner no more than a full refresh.
+        """
+        if query.is_stage:
+            self.context.between_batches.own_faults.report(
+                "strategy_failed", failure, model=query.owner.unique_id, strategy=Staged.name
+            )
+            return self.aside(query.unique_id, query.unique_id, failure.message)
+        self.report(query.unique_id, "failed")
+        if query.owner.on_error == "stop":
             raise failure
         return failure
 
@@ -273,7 +284,7 @@ class _Refresher:
         again: list[ModelFailedError] = []
         for failure in failures:
             fingerprint = self.stored[failure.unique_id].fingerprint
-            before = self.frontier.set_aside.get(failure.unique_id)
+            before = self.frontier.aside.get(failure.unique_id)
             if before is not None and not before.is_left_out and before.fingerprint == fingerprint:
                 continue
             if counts.count(failure.unique_id, fingerprint) < attempts:
@@ -347,6 +358,51 @@ class _Refresher:
             generation=generation,
             table_id=warehouse.table_id(query.relation),
         )
+
+
+def fill_stages(
+    context: BatchContext,
+    stages: Iterable[StoredQuery],
+    inputs: PinnedInputs,
+    before: Mapping[str, ModelState],
+) -> dict[str, ModelState]:
+    """Compute the stages of models that a build has made; return their states, by unique id.
+
+    One that fails is left to the next refresh.
+
+    Args:
+        context: of the build.
+        stages: of models that are built.
+        inputs: the versions that these models have read.
+        before: the states of the newest snapshot, by unique id.
+    """
+    states = {}
+    for query in stages:
+        started = time.perf_counter()
+        state = before.get(query.unique_id)
+        generation = state.generation + 1 if state is not None else 0
+        tag = context.tags.rows(query.relation, generation, query.fingerprint)
+        stored = inputs.newest(query.relation)
+        try:
+            commit = refresh_full(context, query, inputs, tag.moved_by(Full.name, "BUILD"), stored)
+        except Exception as error:
+            if not is_own_fault(error):
+                raise
+            context.between_batches.own_faults.report(
+                "strategy_failed", error, model=query.owner.unique_id, strategy=Staged.name
+            )
+            continue
+        states[query.unique_id] = ModelState(
+            version=commit.version,
+            fingerprint=query.fingerprint,
+            strategy=Full.name,
+            reason="BUILD",
+            rows_changed=commit.rows_changed,
+            took_ms=ms_since(started),
+            generation=generation,
+            table_id=context.warehouse.table_id(query.relation),
+        )
+    return states
 
 
 def committed_before(

@@ -17,7 +17,7 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError, first_lines
 from livemart.own_faults import is_own_fault
-from livemart.plan.planner import Full
+from livemart.plan.planner import Full, Staged
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.spelling import spelled
 from livemart.plan.stored_queries import StoredQuery
@@ -72,6 +72,10 @@ def move(
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
         if not inputs.has_news(plan, () if is_volatile else query.reads) and not is_volatile:
             return None
+        if isinstance(plan.strategy, Staged):
+            tag = tag.moved_by(plan.strategy.name)
+            stored = inputs.newest(query.relation)
+            return refresh_full(context, query, inputs, tag, stored), plan.strategy.name, None
         if not isinstance(plan.strategy, Full):
             return (*_by_strategy(context, query, inputs, tag), None)
     except Inapplicable as error:

@@ -31,7 +31,7 @@ from livemart.refresh.frontier import (
     refuse_writes_since,
 )
 from livemart.refresh.inputs import PinnedInputs, pin_inputs
-from livemart.refresh.models import carried, refresh_models
+from livemart.refresh.models import carried, fill_stages, refresh_models
 from livemart.run.batch_questions import BatchQuestions
 from livemart.run.dbt_builds import build_alone, build_models, build_seeds, end_build
 from livemart.run.draft import draft_batch, snapshot_of, table_versions
@@ -208,9 +208,18 @@ class BatchRunner:
         starts = batch.starts.items()
         aside = {key: start.aside for key, start in starts if isinstance(start, Untouched)}
         left_out = runtime.project.with_views(aside.keys())
-        models = build_models(runtime, batch.frontier, self.record.built, left_out=left_out)
+        states = build_models(runtime, batch.frontier, self.record.built, left_out=left_out)
+        states |= self._fill_stages(batch, states)
         self.report(StepBegan("running the data tests"))
-        return replace(batch, snapshot=snapshot_of(batch, runtime, models, aside))
+        return replace(batch, snapshot=snapshot_of(batch, runtime, states, aside))
+
+    def _fill_stages(self, batch: Batch, states: Mapping[str, ModelState]) -> dict[str, ModelState]:
+        stored = self.runtime.plans.stored
+        stages = [it for it in stored.values() if it.is_stage and it.owner.unique_id in states]
+        versions = {stored[key].relation: state.version for key, state in states.items()}
+        inputs = PinnedInputs(self.runtime.warehouse, {}, {**batch.sources, **versions})
+        before = batch.frontier.stored if batch.frontier is not None else {}
+        return fill_stages(self._context(batch.landed), stages, inputs, before)
 
     def _refresh_models(self, batch: Batch, questions: BatchQuestions) -> Batch:
         runtime, frontier = self.runtime, batch.frontier
@@ -221,9 +230,12 @@ class BatchRunner:
                 starts[unique_id] = Broken(message)
 
         def before_model(unique_id: str, inputs: PinnedInputs) -> None:
-            is_rebuilt = isinstance(starts[unique_id], Rebuild)
-            questions.ask(unique_id, inputs, asks_all=is_rebuilt)
-            if runtime.plans.stored[unique_id].made_by == "dbt":
+            query, is_rebuilt = (
+                runtime.plans.stored[unique_id],
+                isinstance(starts[unique_id], Rebuild),
+            )
+            questions.ask(query.owner.unique_id, inputs, asks_all=is_rebuilt)
+            if query.made_by == "dbt":
                 with questions.one_dbt:
                     build_alone(runtime, unique_id)
 
@@ -252,8 +264,8 @@ class BatchRunner:
     def _carry_models(self, batch: Batch) -> Batch:
         frontier = batch.frontier
         assert frontier is not None
-        states = {key: carried(state) for key, state in frontier.models.items()}
-        snapshot = snapshot_of(batch, self.runtime, states, frontier.set_aside)
+        states = {key: carried(state) for key, state in frontier.stored.items()}
+        snapshot = snapshot_of(batch, self.runtime, states, frontier.aside)
         return replace(batch, snapshot=snapshot)
 
     def _check_models(self, batch: Batch, *, is_reported: bool) -> Batch:

@@ -83,10 +83,11 @@ def draft_batch(
 def snapshot_of(
     batch: Batch,
     runtime: Runtime,
-    models: Mapping[str, ModelState],
-    set_aside: Mapping[str, SetAside],
+    states: Mapping[str, ModelState],
+    aside: Mapping[str, SetAside],
 ) -> Snapshot:
     """Return the snapshot of a batch whose models have run; no test has run yet."""
+    stages = {key for key, query in runtime.plans.stored.items() if query.is_stage}
     return Snapshot(
         snapshot_id=batch.frontier.snapshot_id + 1 if batch.frontier else 1,
         epoch=batch.epoch,
@@ -94,7 +95,8 @@ def snapshot_of(
         kind=batch.kind,
         as_of=batch.as_of,
         sources=batch.sources,
-        models=models,
+        models={key: state for key, state in states.items() if key not in stages},
+        stages={key: state for key, state in states.items() if key in stages},
         tests={},
         status="published",
         started_at=batch.started_at,
@@ -107,7 +109,8 @@ def snapshot_of(
             )
             for relation in runtime.landed_relations
         },
-        set_aside=set_aside,
+        set_aside={key: it for key, it in aside.items() if key not in stages},
+        stages_aside={key: it for key, it in aside.items() if key in stages},
         delivered_at=batch.landed.delivered_at,
         drift=merge_drift([batch.landed.drift, undeclared_columns(runtime)]),
     )
@@ -119,7 +122,7 @@ def table_versions(stored: Mapping[str, Model | StoredQuery], snapshot: Snapshot
     Args:
         stored: what has a table, by unique id.
     """
-    states = snapshot.models.items()
+    states = snapshot.stored.items()
     versions = {stored[key].relation: state.version for key, state in states if key in stored}
     return {**snapshot.sources, **versions}
 

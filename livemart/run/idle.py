@@ -210,7 +210,7 @@ def _tables(runtime: Runtime, newest: Snapshot) -> Mapping[str, tuple[str, int] 
         if current is not None and version is not None:
             alike = warehouse.newest_alike(source.relation, version)
             tables[source.relation] = (current[0], alike)
-    for unique_id, state in newest.models.items():
+    for unique_id, state in newest.stored.items():
         if query := runtime.plans.stored.get(unique_id):
             alike = warehouse.newest_alike(query.relation, state.version)
             tables[query.relation] = (state.table_id, alike)

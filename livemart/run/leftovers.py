@@ -13,6 +13,8 @@ from pathlib import Path
 import structlog
 
 from livemart.delta.log import has_commits
+from livemart.delta.warehouse import Warehouse
+from livemart.plan.stored_queries import STAGES
 from livemart.project.graph import Project
 from livemart.storage.opening import open_storage
 
@@ -24,17 +26,19 @@ _CHANGES = "_change_data"
 def clear_leftovers(warehouse: Path, project: Project) -> list[str]:
     """Remove the folders of models that hold data files and no commit, and return their relations.
 
-    A folder that is no model's, a link, and one that holds anything else are left alone.
+    So are those of stages. A folder that is no model's, a link, and one that holds anything else
+    are left alone.
     """
     cleared = []
-    for model in project.models.values():
-        folder = warehouse.joinpath(*model.relation.split(".", 1))
-        if model.is_stored and _is_leftover(folder):
+    relations = [model.relation for model in project.models.values() if model.is_stored]
+    for relation in (*relations, *Warehouse(warehouse).folders_of(STAGES)):
+        folder = warehouse.joinpath(*relation.split(".", 1))
+        if _is_leftover(folder):
             shutil.rmtree(folder)
-            cleared.append(model.relation)
+            cleared.append(relation)
             structlog.get_logger().warning(
                 "leftover_cleared",
-                relation=model.relation,
+                relation=relation,
                 folder=folder,
                 reason="a first build ended before its commit: it was killed, or Delta refused it",
             )

@@ -328,7 +328,7 @@ class Pipeline:
     def _written_by_spark(self, snapshot: Snapshot) -> set[str]:
         """Return the tables of which Spark, for itself or for dbt, has written files."""
         written = set(self.runtime.warehouse.of_spark)
-        for unique_id, state in snapshot.models.items():
+        for unique_id, state in snapshot.stored.items():
             query = self.runtime.plans.stored.get(unique_id)
             if query is None or state.strategy == "unchanged":
                 continue

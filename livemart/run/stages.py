@@ -129,6 +129,6 @@ def _has_changed(batch: Batch, frontier: Snapshot) -> bool:
         or batch.as_of != frontier.as_of
         or bool(batch.rebuilds)
         or is_of_a_run
-        or batch.starts.keys() != frontier.models.keys() | frontier.set_aside.keys()
+        or batch.starts.keys() != frontier.stored.keys() | frontier.aside.keys()
         or batch.unedited.keys() != batch.project.tests.keys()
     )

@@ -19,6 +19,7 @@ from livemart.delta.old_files import old_files, remove_file, remove_old_entries
 from livemart.delta.properties import RETENTION
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, first_lines
+from livemart.plan.stored_queries import STAGES
 from livemart.run.corrected_files import look_into_tables
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.kept_snapshots import forget_ended, kept_snapshots
@@ -56,16 +57,20 @@ def remove_old_files(
     tables, log = Warehouse(warehouse), SnapshotLog(warehouse)
     by_readers = map(log.row, kept_snapshots(warehouse, now))
     rows = [row for row in (log.newest(), log.newest_published(), *by_readers) if row is not None]
-    states = {(it.table_id, it.version) for row in rows for it in row.models.values()}
-    for relation in tables.relations():
+    states = {(it.table_id, it.version) for row in rows for it in row.stored.values()}
+    for relation in (*tables.relations(), *filter(tables.exists, tables.folders_of(STAGES))):
         versions = {row.sources[relation] for row in rows if relation in row.sources}
         try:
             table_id = tables.table_id(relation)
         except LivemartError as error:
             yield RemovedFiles(relation, error=first_lines(error))
             continue
-        versions |= {version for id_, version in states if id_ == table_id}
-        yield _remove(relation, tables.storage(relation), versions, is_trial=is_trial)
+        named = {version for id_, version in states if id_ == table_id}
+        storage = tables.storage(relation)
+        if relation.startswith(f"{STAGES}.") and rows and not named:
+            yield _drop(relation, storage, now, is_trial=is_trial)
+        else:
+            yield _remove(relation, storage, versions | named, is_trial=is_trial)
     if rows:
         storage = open_storage(StateFolder(warehouse).snapshots)
         yield _remove("snapshots", storage, (), is_trial=is_trial)
@@ -97,6 +102,21 @@ def _remove(
         # Whatever it is: it costs no micro-batch.
         return RemovedFiles(table, count, size_bytes, first_lines(error))
     return RemovedFiles(table, count, size_bytes)
+
+
+def _drop(stage: str, storage: Storage, now: datetime, *, is_trial: bool) -> RemovedFiles:
+    """Remove the table of a stage that no model has any more, once nothing was written for days."""
+    try:
+        entries = storage.entries()
+        newest_s = max((entry.modified_s for entry in entries), default=now.timestamp())
+        if newest_s > (now - RETENTION).timestamp():
+            return RemovedFiles(stage)
+        if not is_trial:
+            storage.delete(entry.name for entry in entries)
+    except Exception as error:
+        # Whatever it is: it costs no micro-batch.
+        return RemovedFiles(stage, error=first_lines(error))
+    return RemovedFiles(stage, len(entries), sum(entry.size for entry in entries))
 
 
 def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None:

@@ -126,6 +126,20 @@ class Snapshot:
     """When the oldest file that it has landed was delivered; None if it has landed none."""
     drift: Annotated[Mapping[str, Drift], _OR_NONE] = field(default_factory=dict)
     """How records that it has landed differ from the declared columns, by relation."""
+    stages: Annotated[Mapping[str, ModelState], _OR_NONE] = field(default_factory=dict)
+    """State of the parts of models that have their own table, by unique id."""
+    stages_aside: Annotated[Mapping[str, SetAside], _OR_NONE] = field(default_factory=dict)
+    """Those of which the same is true as of the models in `set_aside`."""
+
+    @property
+    def stored(self) -> dict[str, ModelState]:
+        """State of all that has a table, models and stages, by unique id."""
+        return {**self.models, **self.stages}
+
+    @property
+    def aside(self) -> dict[str, SetAside]:
+        """All that is set aside, models and stages, by unique id."""
+        return {**self.set_aside, **self.stages_aside}
 
 
 def _arrow_type(kind: Any) -> pa.DataType:

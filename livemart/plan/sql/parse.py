@@ -33,7 +33,7 @@ def parse(text: str) -> exp.Expr:
         Inapplicable: PARSE_UNSUPPORTED, for text that cannot be parsed or holds pipes.
     """
     try:
-        tokens = _tokens(text)
+        tokens = tokens_of(text)
         _refuse_pipes(tokens)
         trees = WrittenParser(dialect="spark").parse(tokens, text)
         if len(trees) != 1 or trees[0] is None:
@@ -72,7 +72,7 @@ def words_of(text: str) -> str:
     >>> words_of("SELECT  a -- the first")
     'select a'
     """
-    return plain_text(_tokens(text), text)
+    return plain_text(tokens_of(text), text)
 
 
 def statement(text: str) -> str:
@@ -83,7 +83,7 @@ def statement(text: str) -> str:
     """
     text = text.strip()
     try:
-        tokens = _tokens(text)
+        tokens = tokens_of(text)
     except SqlglotError:
         return text.rstrip(";").rstrip()
     end = len(text)
@@ -94,7 +94,8 @@ def statement(text: str) -> str:
     return text[:end].rstrip()
 
 
-def _tokens(text: str) -> list[Token]:
+def tokens_of(text: str) -> list[Token]:
+    """Return the tokens of a text, without its comments; they keep their offsets."""
     tokens: list[Token] = list(Dialect.get_or_raise("spark").tokenize(text))
     for place in range(1, len(tokens) - 1):
         before, token, after = tokens[place - 1 : place + 2]

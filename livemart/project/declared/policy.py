@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from livemart.errors import ConfigError, nearest
-from livemart.project.graph import FilledBy, OnError, Policy, Ties
+from livemart.project.graph import FilledBy, OnError, Policy, Stages, Ties
 from livemart.project.yaml_places import Mistakes, Where, place_of
 
 POLICIES: tuple[str, ...] = get_args(Policy)
@@ -18,6 +18,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "refresh": POLICIES,
     "on_error": get_args(OnError),
     "ties": get_args(Ties),
+    "stages": get_args(Stages),
     "filled_by": get_args(FilledBy),
 }
 
@@ -29,6 +30,7 @@ class ModelPolicy:
     refresh: Policy = "auto"
     on_error: OnError = "set_aside"
     ties: Ties = "any"
+    stages: Stages = "auto"
     filled_by: FilledBy | None = None
 
 

@@ -10,7 +10,7 @@ from livemart.plan.project_plans import ProjectPlans, broken_policies
 from livemart.plan.reasons import Reason
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
-from livemart.project.graph import Model, Policy, Project
+from livemart.project.graph import Column, Model, Policy, Project
 from livemart.project.questions import Question
 from livemart.project.session_spec import profile_spec
 from tests.models import make_model
@@ -65,6 +65,26 @@ def test_margins_of_a_frame_are_shown() -> None:
     text = render_plans(describe_plans(project(model("a")), {"model.m.a": Plan(REGION)}))
 
     assert text == "a  region  keys (shop_id), time sold_at, reaches 1h after a change"
+
+
+def test_a_stage_is_shown_below_its_model() -> None:
+    columns = (Column("k", "string"),)
+    seed = make_model("seed.m.s", materialized="seed", compiled_code=None, columns=columns)
+    top = replace(
+        model("top"), compiled_code="select k, count(*) as n from m.s group by k order by n limit 3"
+    )
+    of_project = project(seed, top)
+
+    report = describe_plans(of_project, ProjectPlans(of_project).models)
+
+    (stage,) = (it["stage"] for it in report["models"])
+    assert stage["relation"].startswith("_livemart_stages.top__")
+    assert (stage["strategy"], stage["keys"]) == ("signed", ["k"])
+    assert render_plans(report).splitlines()[:2] == [
+        "top  staged  keys (k)",
+        f"     reads its stage {stage['relation']}: signed, keys (k)",
+    ]
+    assert full_models(report) == []
 
 
 def test_a_plan_of_sql_that_was_compiled_without_answers_says_so() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.planner import Inputs, Plan, Staged, plan_query
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
 from livemart.plan.strategies.slices import Slice
@@ -84,6 +84,11 @@ def summary(plan: Plan) -> str:
         words.append(f"slices=({', '.join(columns)})")
     for reason in plan.reasons:
         words.append(f"reason={reason.code}")
+    if isinstance(staged := plan.strategy, Staged):
+        last_step = " ".join(
+            staged.cut.last_step("the_stage").render(lambda it: it.relation).split()
+        )
+        words += [f"stage=({summary(staged.stage)})", f"last=({last_step})"]
     return " ".join(words)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import sqlglot
 
+from livemart.plan.cut import Cut
 from livemart.plan.planner import Plan
 from livemart.plan.relations.clock import evaluate
 from livemart.plan.relations.key_query import RowsOf
@@ -76,10 +77,18 @@ class Simulation:
 
     def result(self, flat: Flat, state: State) -> Counter[Row]:
         """Return the rows of a query."""
+        return Counter(self._rows(self._over_whole(flat, state)))
+
+    def result_of_steps(self, cut: Cut, state: State) -> Counter[Row]:
+        """Return the rows of a query that is cut, over a table of its stage."""
+        stage = self._translation(self._over_whole(cut.stage, state))
+        self._connection.execute(f"create or replace temp table the_stage as {stage}")
+        return Counter(self._rows(cut.last_step("the_stage").render(lambda it: it.relation)))
+
+    def _over_whole(self, flat: Flat, state: State) -> str:
         for relation in set(flat.relations):
             self._create(f"whole_{relation.replace('.', '_')}", relation, state[relation])
-        names = flat.render(lambda mention: f"whole_{mention.relation.replace('.', '_')}")
-        return Counter(self._rows(names))
+        return flat.render(lambda mention: f"whole_{mention.relation.replace('.', '_')}")
 
     def refreshed(
         self, plan: Plan, stored: Counter[Row], anew: Flat, old: State, new: State
@@ -143,10 +152,13 @@ class Simulation:
         assert plan.flat is not None
         return plan.flat.occurrences[occurrence].relation
 
-    def _rows(self, sql: str) -> list[Row]:
+    def _translation(self, sql: str) -> str:
         if sql not in self._translated:
             self._translated[sql] = sqlglot.transpile(sql, read="spark", write="duckdb")[0]
-        found = self._connection.execute(self._translated[sql]).fetchall()
+        return self._translated[sql]
+
+    def _rows(self, sql: str) -> list[Row]:
+        found = self._connection.execute(self._translation(sql)).fetchall()
         return [tuple(map(_plain, row)) for row in found]
 
     # Promises ----------------------------------------------------------------------------------

@@ -293,13 +293,13 @@ def test_a_project_that_is_planned_again_reads_only_the_sql_that_is_new(
     ]
     before = ProjectPlans(project(SEED, view, *readers))
     read: list[str] = []
-    tokens = parse._tokens
+    tokens = parse.tokens_of
 
     def reading(text: str) -> object:
         read.append(text)
         return tokens(text)
 
-    monkeypatch.setattr(parse, "_tokens", reading)
+    monkeypatch.setattr(parse, "tokens_of", reading)
     ProjectPlans(project(SEED, view, *readers), before=before)
     # A seed has no SQL.
     assert set(read) <= {"\n"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from livemart.plan.planner import Full, Plan, plan_query
+from livemart.plan.planner import Full, Plan, Staged, plan_query
 from tests.unit.plan.golden import summary
 from tests.unit.plan.random_queries import (
     CLOCK,
@@ -136,6 +136,19 @@ def test_random_comparisons_with_the_clock_are_planned_right() -> None:
     assert sum(bool(plan.slices) for plan in plans) > len(plans) // 4
 
 
+def test_random_queries_are_cut_right() -> None:
+    plans = [check_cut_seed(seed) for seed in range(16)]
+
+    assert sum(isinstance(plan.strategy, Staged) for plan in plans) > len(plans) // 4
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_many_random_queries_are_cut_right() -> None:
+    for seed in range(1_000, 3_000):
+        check_cut_seed(seed)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_many_random_comparisons_with_the_clock_are_planned_right() -> None:
@@ -171,6 +184,27 @@ def check_seed(seed: int) -> None:
 def check_clock_seed(seed: int) -> Plan:
     """Plan the comparisons of a seed with the clock, and carry the plan out as it moves."""
     return _check_query(random_clock_query(seed), seed, _CHANGES)
+
+
+def check_cut_seed(seed: int) -> Plan:
+    """Group the query of a seed, keep the first groups, and compare both steps with the whole."""
+    chance, rows = random.Random(seed), random_query(seed)
+    key, other = chance.choices(plan_query(rows, INPUTS).names or ("none",), k=2)
+    direction = chance.choice(["", "desc", "asc nulls last", "desc nulls first"])
+    query = (
+        f"select {key} as the_key, count(*) as n, max({other}) as most from ({rows}) as q"
+        f" group by {key} having count(*) > 0 order by {chance.choice(['n', 'most', '3', '-n'])}"
+        f" {direction}, min({other}) {direction}, q.{key} limit {chance.randint(1, 4)}"
+    )
+    plan = plan_query(query, INPUTS)
+    if isinstance(plan.strategy, Staged):
+        simulation = Simulation(TABLES)
+        _, state = changed_tables(chance)
+        assert plan.flat is not None
+        whole = simulation.result(plan.flat, state)
+        assert simulation.result_of_steps(plan.strategy.cut, state) == whole, f"{seed}: {query}"
+        simulation.close()
+    return plan
 
 
 def _check_query(query: str, seed: int, changes: int) -> Plan:

@@ -8,6 +8,7 @@ from functools import cached_property
 import pytest
 from sqlglot import exp
 
+from livemart.plan import cut
 from livemart.plan.build import scopes
 from livemart.plan.relations import relation
 from livemart.plan.relations.gate import Gate, WindowGate
@@ -81,3 +82,17 @@ def test_a_comparison_with_the_clock_that_moves_no_row_is_seen(
     with pytest.raises(AssertionError, match="seed"):
         for seed in range(10):
             check_clock_seed(seed)
+
+
+def test_an_order_whose_names_are_looked_up_without_the_outputs_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_column(expr: Expr, _: object) -> bool:
+        return isinstance(expr, exp.Column)
+
+    monkeypatch.setattr(cut, "_reads_outputs", is_column)
+    stages = [case for case in cases() if case.file == "stages"]
+
+    assert "an order by a column and an output of the same expression" in {
+        case.title for case in stages if actual(case) != case.expected
+    }

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.stored_queries import StoredQuery, stored_queries
-from livemart.project.graph import Model, Project, SourceTable
+from livemart.project.graph import Column, Model, Project, SourceTable
 from livemart.project.questions import Question
 from tests.models import make_model
 
+SHOP, CITY = Column("shop", "string"), Column("city", "string")
 SALES = SourceTable(
-    "source.m.raw.sales", "raw", "sales", "raw", "sales", (), None, None, None, "_sources.yml"
+    "source.m.raw.sales", "raw", "sales", "raw", "sales", (SHOP,), None, None, None, "s.yml"
 )
-SHOPS = make_model("seed.m.shops", materialized="seed", compiled_code=None)
+SHOPS = make_model("seed.m.shops", materialized="seed", compiled_code=None, columns=(SHOP, CITY))
 SEEN = make_model(
     "model.m.seen",
     materialized="view",
     compiled_code="select s.shop, h.city from raw.sales as s join m.shops as h on s.shop = h.shop",
     depends_on=(SALES.unique_id, SHOPS.unique_id),
+)
+ANY_ROW = (
+    "select shop as id, city from m.seen"
+    " qualify row_number() over (partition by city order by length(shop)) = 1"
 )
 COUNTED = make_model(
     "model.m.counted",
@@ -79,3 +87,78 @@ def test_a_query_asks_the_warehouse_if_a_view_in_it_does() -> None:
     stored = queries(questions=questions)
 
     assert [it.owner.name for it in stored.values() if it.asks_warehouse] == ["counted"]
+
+
+GREATEST = make_model(
+    "model.m.greatest",
+    compiled_code="select city, count(*) as n from m.seen group by 1 order by n desc, city limit 3",
+    depends_on=(SEEN.unique_id,),
+    partition_by=("city",),
+)
+STAGE = "stage.m.greatest__1"
+
+
+def test_a_model_that_is_cut_has_its_stage_before_it() -> None:
+    reader = make_model("model.m.reader", compiled_code="select n from m.greatest")
+
+    stored = queries(GREATEST, reader)
+
+    stage, greatest = stored[STAGE], stored[GREATEST.unique_id]
+    assert list(stored)[-3:] == [STAGE, GREATEST.unique_id, reader.unique_id]
+    assert (stage.is_stage, stage.owner, stage.partition_by) == (True, GREATEST, ())
+    assert stage.reads == ("raw.sales", "m.shops")
+    assert stage.parents == {SHOPS.unique_id}
+    assert stage.plan.strategy.name == "signed"
+    assert (greatest.is_stage, greatest.stage, greatest.partition_by) == (False, STAGE, ("city",))
+    assert greatest.reads == (stage.relation,)
+    assert greatest.parents == {SHOPS.unique_id, STAGE}
+    assert stored[reader.unique_id].parents == {GREATEST.unique_id}
+
+    whole = greatest.without_stage()
+    assert (whole.plan.strategy.name, whole.reads) == ("full", ("raw.sales", "m.shops"))
+
+
+def test_models_of_one_name_have_separate_stages() -> None:
+    other = replace(GREATEST, unique_id="model.other.greatest", schema="n")
+
+    stages = [it for it in queries(GREATEST, other).values() if it.is_stage]
+
+    assert len({it.relation for it in stages}) == len({it.unique_id for it in stages}) == 2
+    assert {it.relation.partition("__")[0] for it in stages} == {"_livemart_stages.greatest"}
+
+
+def test_another_limit_is_no_change_of_the_stage() -> None:
+    code = GREATEST.compiled_code or ""
+
+    def fingerprints(sql: str) -> tuple[str, str]:
+        stored = queries(replace(GREATEST, compiled_code=sql))
+        return stored[STAGE].fingerprint, stored[GREATEST.unique_id].fingerprint
+
+    stage, greatest = fingerprints(code)
+    assert fingerprints(code.replace("limit 3", "limit 2"))[0] == stage != ""
+    assert fingerprints(code.replace("limit 3", "limit 2"))[1] != greatest
+    assert fingerprints(code.replace("count(*)", "count(city)"))[0] != stage
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"stages": "never"},
+        {"policy": "full"},
+        {"ties": "full", "compiled_code": f"{ANY_ROW} order by id limit 3"},
+        {"filled": "partly"},
+        {"in_other_runs": ("select 1 as n", "select 2 as n")},
+    ],
+)
+def test_a_model_that_must_be_whole_is_not_cut(other: Any) -> None:
+    stored = queries(replace(GREATEST, **other))
+
+    assert STAGE not in stored
+    assert stored[GREATEST.unique_id].plan.strategy.name == "full"
+
+
+def test_a_model_that_asks_the_warehouse_is_not_cut() -> None:
+    questions = {SEEN.unique_id: (Question("relation", "m.old", ""),)}
+
+    assert STAGE in queries(GREATEST)
+    assert STAGE not in queries(GREATEST, questions=questions)

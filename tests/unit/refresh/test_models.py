@@ -10,14 +10,16 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+import structlog
 
 from livemart.conflicts import may_pass
 from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
+from livemart.own_faults import VARIABLE
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.stored_queries import StoredQuery
-from livemart.project.graph import Project
+from livemart.project.graph import Column, Project
 from livemart.refresh import models
 from livemart.refresh.context import BatchContext, BatchMemory, SqlChanged
 from livemart.refresh.frontier import Broken, LeftAlone, Rebuild, Refresh, Rest, Start, Wait
@@ -356,6 +358,40 @@ def test_a_seed_that_dbt_cannot_load_is_set_aside_with_what_reads_it(
     rests = batches.run(states, starts, behind=aside)
     assert rests.set_aside == done.set_aside
     assert batches.tried == []
+
+
+def test_a_stage_that_fails_costs_its_model_no_more_than_a_full_refresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE)
+    top = make_model(
+        "model.m.top",
+        compiled_code="select city, count(*) as n from m.shops group by 1 order by n, city limit 3",
+    )
+    batches = Batches(tmp_path, monkeypatch)
+    shops = replace(SEED, columns=(Column("city", "string"),))
+    nodes = {shops.unique_id: shops, top.unique_id: top}
+    batches.plans = ProjectPlans(Project("m", ".", "m", {}, nodes, {}, {}))
+    texts: list[str] = []
+
+    def refresh_full(context: Any, query: StoredQuery, *_: Any) -> Commit:
+        if query.is_stage:
+            raise ZeroDivisionError("of ours")
+        assert query.flat is not None
+        texts.append(query.flat.render(lambda mention: mention.relation))
+        return Commit(0)
+
+    monkeypatch.setattr(models, "refresh_full", refresh_full)
+
+    with structlog.testing.capture_logs() as events:
+        done = batches.run({shops.unique_id: BEFORE})
+
+    assert done.states.keys() == {shops.unique_id, top.unique_id}
+    assert done.set_aside.keys() == {"stage.m.top__1"}
+    assert [" ".join(text.split()) for text in texts] == [
+        "select city, count(*) as n from m.shops as `shops` group by 1 order by n, city limit 3"
+    ]
+    assert [event["event"] for event in events] == ["strategy_failed"]
 
 
 HISTORY = make_model("snapshot.m.history", materialized="snapshot", depends_on=(TABLE.unique_id,))

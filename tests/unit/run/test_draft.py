@@ -71,7 +71,7 @@ def _runtime() -> Any:
     )
     relations = ["bronze.orders", "bronze.dishes"]
     plans = SimpleNamespace(
-        renew=lambda: None, readers_without=lambda unique_id, column: ["model.m.totals"]
+        stored={}, renew=lambda: None, readers_without=lambda unique_id, column: ["model.m.totals"]
     )
     return SimpleNamespace(
         project=project, warehouse=_Tables(), landed_relations=relations, plans=plans

@@ -75,3 +75,13 @@ def test_a_link_is_left_alone(tmp_path: Path) -> None:
 
     assert clear_leftovers(tmp_path, PROJECT) == []
     assert (tmp_path / "elsewhere" / "part-0.parquet").is_file()
+
+
+def test_those_of_a_stage_are_cleared_as_well(tmp_path: Path) -> None:
+    stages = tmp_path / "_livemart_stages"
+    write(stages / "totals__0a1b__1", "part-0.parquet")
+    (stages / "totals__0a1b__1" / "_delta_log").mkdir()
+    write(stages / "kept__0a1b__1", "_delta_log/00000000000000000000.json", "part-0.parquet")
+
+    assert clear_leftovers(tmp_path, PROJECT) == ["_livemart_stages.totals__0a1b__1"]
+    assert [path.name for path in stages.iterdir()] == ["kept__0a1b__1"]

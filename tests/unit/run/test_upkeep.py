@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -242,3 +243,26 @@ def test_a_fault_is_not_met_again_after_each_micro_batch(
 
     assert [it["event"] for it in events] == ["old_files_not_removed"] * 2
     assert len(steps) == 2
+
+
+def test_the_table_of_a_stage_goes_days_after_the_last_snapshot_that_names_it(root: Path) -> None:
+    warehouse, stage = Warehouse(root), "_livemart_stages.totals__0a1b__1"
+    warehouse.overwrite(stage, pa.table({"n": [1]}), Tag(f"e/{stage}/0", 1))
+    folder, log = warehouse.path(stage), SnapshotLog(root)
+    state = ModelState(0, "f", "full", None, 1, 1, 0, warehouse.table_id(stage))
+
+    def removed(now: datetime, **options: bool) -> dict[str, int]:
+        return {it.table: it.count for it in remove_old_files(root, now, **options)}
+
+    now = datetime.now(UTC)
+    assert removed(now)[stage] == 0
+    newest = log.newest()
+    assert newest is not None
+    log.append(replace(newest, snapshot_id=2, batch_id=2, stages={"stage.shop.totals__1": state}))
+    age(folder, days=8)
+    assert removed(now)[stage] == 0 and warehouse.exists(stage)
+    log.append(replace(newest, snapshot_id=3, batch_id=3))
+    assert removed(now, is_trial=True)[stage] > 0 and warehouse.exists(stage)
+    assert removed(now)[stage] > 0
+    assert not Warehouse(root).exists(stage)
+    assert stage not in removed(now)

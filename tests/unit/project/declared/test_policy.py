@@ -14,6 +14,7 @@ from livemart.project.yaml_places import Where
         ({"refresh": "strict"}, ModelPolicy("strict", "set_aside")),
         ({"refresh": "full", "on_error": "stop"}, ModelPolicy("full", "stop")),
         ({"ties": "full"}, ModelPolicy("auto", "set_aside", "full")),
+        ({"stages": "never"}, ModelPolicy(stages="never")),
         ({"filled_by": "hooks"}, ModelPolicy(filled_by="hooks")),
     ],
 )
@@ -30,6 +31,7 @@ def test_each_policy_of_a_model_is_one_word(meta: object, expected: ModelPolicy)
         ({"on_eror": "stop"}, "MODEL_KEY_UNKNOWN", "did you mean on_error?"),
         ({"on_error": "set-aside"}, "MODEL_POLICY_UNKNOWN", "did you mean set_aside?"),
         ({"ties": "ful"}, "MODEL_POLICY_UNKNOWN", "did you mean full?"),
+        ({"stages": "nevr"}, "MODEL_POLICY_UNKNOWN", "did you mean never?"),
         ({"filled_by": "hook"}, "MODEL_POLICY_UNKNOWN", "did you mean hooks?"),
     ],
 )

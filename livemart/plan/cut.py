@@ -1,0 +1,166 @@
+"""Cuts a query that no strategy moves into a stage, whose rows are stored, and a last step over it.
+
+Used by the planner. Both texts are pieces of the analyst's own (ADR-0010): nothing is printed from
+a tree, so that Spark reads each expression as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sqlglot import Token, TokenType, exp
+
+from livemart.plan.sql.determinism import function_name, is_aggregate
+from livemart.plan.sql.flatten import Flat, Occurrence
+from livemart.plan.sql.parse import parse, tokens_of
+from livemart.spark_sql import quoted
+
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+# The clauses that may follow the order of a query that is cut.
+_ENDS = (
+    [TokenType.LIMIT, TokenType.NUMBER],
+    [TokenType.LIMIT, TokenType.NUMBER, TokenType.OFFSET, TokenType.NUMBER],
+)
+# They ask which set of groups a row is of: only the query with the groups knows.
+_GROUPINGS = frozenset({"grouping", "grouping_id"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A query in two steps.
+
+    `stage` is the query whose rows are stored. The whole query does not have its last columns,
+    `hidden`. `order` is the end of the last step, from its `order by` on.
+    """
+
+    stage: Flat
+    hidden: tuple[str, ...]
+    order: str
+
+    def last_step(self, relation: str) -> Flat:
+        """Return the last step over the table that holds the rows of the stage."""
+        hidden = ", ".join(map(quoted, self.hidden))
+        columns = f"* except ({hidden})" if hidden else "*"
+        # A row has the columns of the stage, in their order and as they are spelled there.
+        return Flat((f"select {columns} from ", Occurrence(0, relation, relation), self.order))
+
+
+def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
+    """Return a query that ends in ORDER BY and LIMIT as one without them, and a last step.
+
+    An expression that the order alone reads becomes a hidden column of the stage.
+
+    Args:
+        flat: the whole query.
+        names: its output columns.
+
+    Returns:
+        None if it is not certain that both steps together mean the query.
+    """
+    text, tree = flat.text, parse(flat.text)
+    ordered = tree.args.get("order")
+    if not isinstance(tree, exp.Select | exp.SetOperation) or ordered is None:
+        return None
+    if any(tree.args.get(clause) for clause in ("windows", "sort", "cluster", "distribute")):
+        return None
+    tokens = _at_top(tokens_of(text))
+    orders = [n for n, token in enumerate(tokens) if token.token_type is TokenType.ORDER_BY]
+    limits = [n for n, token in enumerate(tokens) if token.token_type is TokenType.LIMIT]
+    if len(orders) != 1 or len(limits) != 1 or orders[0] > limits[0]:
+        return None
+    if [token.token_type for token in tokens[limits[0] :]] not in _ENDS:
+        return None
+    begin, items = tokens[orders[0]].start, _items(tokens[orders[0] + 1 : limits[0]])
+    if len(items) != len(ordered.expressions):
+        return None
+    hidden: dict[str, str] = {}
+    order, position = "\n", begin
+    for (start, end), item in zip(items, ordered.expressions, strict=True):
+        if not (is_read := _reads_outputs(item.this, names)):
+            if is_read is None:
+                return None
+            name = f"__livemart_order_{len(hidden) + 1}"
+            hidden[name] = text[start:end]
+            order += text[position:start] + quoted(name)
+            position = end
+    order += text[position:]
+    if not hidden:
+        return Cut(Flat(flat.cut(0, begin).pieces), (), order)
+    if (place := _end_of_select_list(tree, tokens)) is None:
+        return None
+    added = "".join(f", {sql} as {quoted(name)}" for name, sql in hidden.items())
+    pieces = (*flat.cut(0, place).pieces, added, *flat.cut(place, begin).pieces)
+    return Cut(Flat(pieces), tuple(hidden), order)
+
+
+def _at_top(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens outside of all brackets, and the brackets themselves."""
+    depth, outside = 0, []
+    for token in tokens:
+        depth -= token.token_type in _CLOSING
+        if depth == 0:
+            outside.append(token)
+        depth += token.token_type in _OPENING
+    return outside
+
+
+def _items(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Return where the expression of each item of an order is, without its direction."""
+    items: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type is TokenType.COMMA:
+            items.append([])
+        else:
+            items[-1].append(token)
+    places = []
+    for item in items:
+        words = [token.text.upper() for token in item]
+        if words[-2:] in (["NULLS", "FIRST"], ["NULLS", "LAST"]):
+            words = words[:-2]
+        if words[-1:] in (["ASC"], ["DESC"]):
+            words = words[:-1]
+        if words:
+            places.append((item[0].start, item[len(words) - 1].end + 1))
+    return places
+
+
+def _reads_outputs(expr: exp.Expr, names: Collection[str]) -> bool | None:
+    """Return True if an expression reads nothing but output columns, False if it reads none.
+
+    Spark looks for a name among the output columns first. None if it is not certain which is meant.
+    """
+    if next(expr.find_all(exp.Query), None) is not None or expr.name.lower() == "all":
+        return None
+    columns = [[part.name.lower() for part in it.parts] for it in expr.find_all(exp.Column)]
+    of_groups = any(
+        is_aggregate(node) or isinstance(node, exp.Window) or function_name(node) in _GROUPINGS
+        for node in expr.walk()
+    )
+    if not any(parts[0] in names for parts in columns):
+        # A number is the place of an output column.
+        return not columns and not of_groups
+    if of_groups or not all(len(parts) == 1 and parts[0] in names for parts in columns):
+        return None
+    return True
+
+
+def _end_of_select_list(tree: exp.Expr, tokens: Sequence[Token]) -> int | None:
+    """Return where the select list of a query ends, None where another column would mean more."""
+    group = tree.args.get("group")
+    if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
+        return None
+    if group is not None and group.args.get("all"):
+        return None
+    kinds = [token.token_type for token in tokens]
+    selects = [n for n, kind in enumerate(kinds) if kind is TokenType.SELECT]
+    # In `is distinct from` it is no clause.
+    sources = [
+        n
+        for n, kind in enumerate(kinds)
+        if kind is TokenType.FROM and kinds[n - 1] is not TokenType.DISTINCT
+    ]
+    if len(selects) != 1 or not sources or sources[0] < selects[0]:
+        return None
+    return int(tokens[sources[0] - 1].end) + 1
