@@ -1,10 +1,6 @@
 {# A count per customer is additive, a count of distinct customers is not: this
    model takes leaving orders away, and the next one counts its rows. #}
-{% set windows = {
-    'current': 'is_current_{0}h',
-    'compared': 'is_current_{0}h and is_whole',
-    'last_week': 'is_since_last_week_{0}h and is_until_last_week',
-} %}
+{% set kinds = ['current', 'compared', 'last_week'] %}
 
 with
 
@@ -19,13 +15,7 @@ orders_placed as (
     select
         restaurant_id,
         customer_id,
-        {% for hours in var('window_hours') %}
-        ordered_at >= {{ window_start(hours) }} as is_current_{{ hours }}h,
-        ordered_at >= {{ window_start(hours + 168) }}
-            as is_since_last_week_{{ hours }}h,
-        {% endfor %}
-        ordered_at < {{ whole_panes_end(0) }} as is_whole,
-        ordered_at < {{ whole_panes_end(168) }} as is_until_last_week
+        {{ window_flags('ordered_at', kinds) }}
 
     from orders
 
@@ -40,9 +30,9 @@ customer_windows as (
     select
         restaurant_id,
         customer_id,
-        {% for kind, is_inside in windows.items() %}
+        {% for kind in kinds %}
         {% for hours in var('window_hours') %}
-        count_if({{ is_inside.format(hours) }})
+        count_if(is_{{ kind }}_{{ hours }}h)
             as {{ kind }}_order_count_{{ hours }}h,
         {% endfor %}
         {% endfor %}

@@ -1,11 +1,6 @@
 {# One row holds all windows of a restaurant: a refresh passes over its panes
    once, where a union of windows would ask Spark for each of them. #}
-{% set windows = {
-    'current': 'is_current_{0}h',
-    'previous': 'is_in_two_{0}h and not is_current_{0}h',
-    'compared': 'is_current_{0}h and is_whole',
-    'last_week': 'is_since_last_week_{0}h and is_until_last_week',
-} %}
+{% set kinds = ['current', 'previous', 'compared', 'last_week'] %}
 
 with
 
@@ -21,16 +16,7 @@ panes_placed as (
         restaurant_id,
         order_count,
         sales_amount,
-        {% for hours in var('window_hours') %}
-        pane_started_at >= {{ window_start(hours) }}
-            as is_current_{{ hours }}h,
-        pane_started_at >= {{ window_start(hours * 2) }}
-            as is_in_two_{{ hours }}h,
-        pane_started_at >= {{ window_start(hours + 168) }}
-            as is_since_last_week_{{ hours }}h,
-        {% endfor %}
-        pane_started_at < {{ whole_panes_end(0) }} as is_whole,
-        pane_started_at < {{ whole_panes_end(168) }} as is_until_last_week
+        {{ window_flags('pane_started_at', kinds) }}
 
     from order_panes
 
@@ -42,12 +28,12 @@ order_windows as (
 
     select
         restaurant_id,
-        {% for kind, is_inside in windows.items() %}
+        {% for kind in kinds %}
         {% for hours in var('window_hours') %}
-        {% set is_inside_hours = is_inside.format(hours) %}
-        coalesce(sum(case when {{ is_inside_hours }} then order_count end), 0)
+        {% set is_inside = 'is_' ~ kind ~ '_' ~ hours ~ 'h' %}
+        coalesce(sum(case when {{ is_inside }} then order_count end), 0)
             as {{ kind }}_order_count_{{ hours }}h,
-        coalesce(sum(case when {{ is_inside_hours }} then sales_amount end), 0)
+        coalesce(sum(case when {{ is_inside }} then sales_amount end), 0)
             as {{ kind }}_sales_amount_{{ hours }}h,
         {% endfor %}
         {% endfor %}

@@ -12,6 +12,32 @@ dishes as (
 
 ),
 
+{# a row for each length of window in which the dish was ordered #}
+dishes_spread as (
+
+    select
+        dish_windows.restaurant_id,
+        dish_windows.dish_id,
+        windows.*
+
+    from dish_windows
+
+        lateral view stack(
+            {{ var('window_hours') | length }},
+            {% for hours in var('window_hours') %}
+            pane_count_{{ hours }}h,
+            quantity_sold_{{ hours }}h,
+            sales_amount_{{ hours }}h,
+            {{ hours }}{% if not loop.last %},{% endif %}
+            {% endfor %}
+        ) windows as
+        pane_count,
+        quantity_sold,
+        sales_amount,
+        window_hours
+
+),
+
 ranked_dishes as (
 
     select
@@ -26,7 +52,9 @@ ranked_dishes as (
             order by quantity_sold desc, sales_amount desc, dish_id asc
         ) as dish_rank
 
-    from dish_windows
+    from dishes_spread
+
+    where pane_count > 0
 
 ),
 
