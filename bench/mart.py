@@ -73,18 +73,19 @@ class Batch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One refreshed batch.
-
-    `landing_s`: from the first look at its files; `refresh_s`: from then on to the snapshot row,
-    `checks_s` of it in the project's tests; `models_ms` and `commits_ms` by model name.
-    """
+    """One refreshed batch."""
 
     as_of: datetime
     landing_s: float
+    """From the first look at its files."""
     refresh_s: float
+    """From the end of landing to the snapshot row."""
     checks_s: float
+    """The part of `refresh_s` in the project's tests."""
     models_ms: Mapping[str, float]
+    """By model name."""
     commits_ms: Mapping[str, float]
+    """By model name."""
 
 
 class Stopwatch(Warehouse):
@@ -112,16 +113,15 @@ class Stopwatch(Warehouse):
 
 @dataclass
 class Mart:
-    """The mart over one history. The wall clock is that of the batch under way.
-
-    `idle_s` has the seconds of each look at the landing folder that found nothing new.
-    """
+    """The mart over one history."""
 
     runtime: Runtime
     say: Say
     now: datetime = END - timedelta(seconds=1)
+    """The wall clock: that of the batch under way."""
     rounds: list[Round] = field(default_factory=list)
     idle_s: list[float] = field(default_factory=list)
+    """The seconds of each look at the landing folder that found nothing new."""
     _batches: list[Batch] = field(default_factory=list)
     _stop: Event = field(default_factory=Event)
     _checks_s: float = 0

@@ -45,21 +45,21 @@ _WAITS = "a model that it reads is set aside"
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """The result of a test. `how`: it was not run, proven on the change set, or run in full.
-
-    `took_ms` is its share of the statement that it was run in with others. For a test that holds
-    the snapshot back: `place`, file and line; `rows`, some of those that fail, each as one line.
-    """
+    """The result of a test."""
 
     __test__ = False
 
     status: CheckStatus
     failures: int | None
     how: Literal["unchanged", "changes", "full"]
+    """It was not run, was proven on the change set, or was run in full."""
     message: str = ""
     took_ms: int = 0
+    """Its share of the statement that ran it with others."""
     place: str = ""
+    """File and line, if it holds the snapshot back."""
     rows: tuple[str, ...] = ()
+    """Some of the rows that fail, each as one line, if it holds the snapshot back."""
 
     @property
     def holds(self) -> bool:

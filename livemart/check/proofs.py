@@ -50,16 +50,14 @@ class RowTest:
 
 @dataclass(frozen=True, slots=True)
 class ChangedTest:
-    """A test over the rows that changed since it ran last.
-
-    `failed`: how many rows failed then. `removed`: None for a test that passed, as none of the rows
-    that went failed.
-    """
+    """A test over the rows that changed since it ran last."""
 
     test: DataTest
     new: RowTest
     failed: int = 0
+    """The number of rows that failed then."""
     removed: RowTest | None = None
+    """None for a test that passed, as none of the rows that went failed."""
 
     def sides(self) -> list[tuple[DataTest, RowTest, int]]:
         """Return the tests to run, each under a separate name, and the sign of each answer."""

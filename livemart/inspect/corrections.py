@@ -30,21 +30,20 @@ _Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """One row that a snapshot changed though it was final in the one before.
-
-    `window_end` and `late_by` are None where the model does not show the end of its windows;
-    `late_by`: how far the watermark had passed it. `old` or `new` is None for a row that came or
-    went.
-    """
+    """One row that a snapshot changed though it was final in the one before."""
 
     model: str
     snapshot_id: int
     corrected_at: datetime
     window_end: datetime | None
+    """None if the model does not show the end of its windows."""
     late_by: timedelta | None
+    """How far the watermark had passed the end of the window; None without one."""
     key: _Row
     old: _Row | None
+    """None for a row that came."""
     new: _Row | None
+    """None for a row that went."""
 
     @property
     def changes(self) -> Mapping[str, tuple[Any, Any]]:
@@ -60,15 +59,13 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """The corrections, the newest first.
-
-    `flagged`: how many models say whether their rows are final; `unknown`: the snapshots whose
-    changes are no longer kept, by model.
-    """
+    """The corrections, the newest first."""
 
     rows: tuple[Correction, ...]
     flagged: int
+    """The number of models that say whether their rows are final."""
     unknown: Mapping[str, tuple[int, ...]]
+    """The snapshots whose changes are no longer kept, by model."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as the command prints it; times and values as text."""

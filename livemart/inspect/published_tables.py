@@ -24,17 +24,16 @@ from livemart.state.snapshots import Snapshot, SnapshotLog
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """A table at the version that readers see; `path` is its folder.
-
-    `node`: unique id of the model; None for a landed table, or another source. `is_set_aside`: the
-    version is that of an earlier snapshot.
-    """
+    """A table at the version that readers see."""
 
     relation: str
     path: str
+    """Its folder."""
     version: int
     node: str | None = None
+    """Unique id of the model; None for a landed table, or another source."""
     is_set_aside: bool = False
+    """The version is that of an earlier snapshot."""
 
 
 def published_snapshot(warehouse: Path) -> Snapshot:

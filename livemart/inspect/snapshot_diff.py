@@ -36,17 +36,15 @@ class DifferingRow:
 
 @dataclass(frozen=True, slots=True)
 class ModelDiff:
-    """What of a model differs: rows that only one of two snapshots has, repeats counted.
-
-    `note`: why it could not be compared, or why it need not be; empty if it was. `examples`: up to
-    20 of the rows.
-    """
+    """The rows of a model that only one of two snapshots has, repeats counted."""
 
     model: str
     only_in_first: int = 0
     only_in_second: int = 0
     examples: tuple[DifferingRow, ...] = ()
+    """Up to 20 of the rows."""
     note: str = ""
+    """Why it could not be compared, or why it need not be; empty if it was."""
     is_compared: bool = True
 
     @property

@@ -40,12 +40,7 @@ _COARSE = timedelta(milliseconds=2)
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """One landed table: its newest landing, what the listed snapshots brought, what waits.
-
-    None as a count of waiting records: unknown. `waiting_partitions`: of a record log, how many
-    records wait in each partition. `look_age_s`: how long ago the log last answered. `away`: why
-    the source cannot be looked at, for `away_s`; empty if it can.
-    """
+    """One landed table: newest landing, counts of the listed snapshots, waiting records."""
 
     relation: str
     landed_at: datetime | None
@@ -56,23 +51,23 @@ class SourceStatus:
     superseded: int
     dead_letters: int
     waiting_files: int | None = 0
+    """None if unknown, as for each count of waiting records."""
     waiting_bytes: int | None = 0
     waiting_s: float = 0.0
     waiting_records: int | None = None
     waiting_partitions: Mapping[str, int] = field(default_factory=dict)
+    """For a record log: the number of waiting records in each partition."""
     look_age_s: float | None = None
+    """The seconds since the log last answered."""
     away: str = ""
+    """Why the source cannot be looked at; empty if it can."""
     away_s: float | None = None
+    """How long it has been away."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStatus:
-    """One row of the log, in brief.
-
-    `lag_s`: from the delivery of the first record that it shows to its publication.
-    `filled`: tables that hooks had written into, taken over as they were. `skipped_panes`: since
-    the row before, without a snapshot. `landed`: its counts by source.
-    """
+    """One row of the log, in brief."""
 
     snapshot_id: int
     kind: str
@@ -81,11 +76,15 @@ class SnapshotStatus:
     finished_at: datetime
     took_s: float
     lag_s: float | None
+    """From the delivery of the first record that it shows to its publication."""
     rows_changed: int
     rebuilt: tuple[str, ...]
     filled: tuple[str, ...]
+    """Tables that hooks had written into, taken over unchanged."""
     skipped_panes: int
+    """Panes since the row before that have no snapshot."""
     landed: Mapping[str, Counts]
+    """Its counts by source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,35 +101,36 @@ class AsideStatus:
 
 @dataclass(frozen=True, slots=True)
 class WarehouseStatus:
-    """The state of a warehouse at `at`.
-
-    `staleness_s` is the age of the newest published snapshot, `checked_s` that of the last pass
-    that found it to be the newest. `held_by` names the failing tests of the newest snapshot;
-    `strategy_failures` counts the snapshots of those listed in which a strategy failed, by model;
-    `store` is None if nothing is served; `refused_edit` is why the project runs as it was;
-    `orphans` are tables of renamed and deleted models; `drift`: how the records of the listed
-    snapshots differ from the declared columns, and the columns that nobody declares, by relation;
-    `unread` are delivered files that no source reads; `last_run`: how the newest run goes, None if
-    nobody knows; `kept_snapshots`: until when readers keep snapshots, by number.
-    """
+    """The state of a warehouse at a moment."""
 
     at: datetime
     is_stale: bool
     staleness_s: float | None
+    """The age of the newest published snapshot."""
     checked_s: float | None
+    """The age of the last pass that found it to be the newest."""
     held_by: tuple[str, ...]
+    """The failing tests of the newest snapshot."""
     warned_by: tuple[str, ...]
     sources: tuple[SourceStatus, ...]
     snapshots: tuple[SnapshotStatus, ...]
     store: StoreStanding | None = None
+    """None if nothing is served."""
     set_aside: tuple[AsideStatus, ...] = ()
     strategy_failures: Mapping[str, int] = field(default_factory=dict)
+    """The number of listed snapshots in which a strategy failed, by model."""
     refused_edit: ProjectRefusal | None = None
+    """Why the project runs without its newest edit."""
     orphans: tuple[Orphan, ...] = ()
+    """Tables of renamed and deleted models."""
     drift: Mapping[str, Drift] = field(default_factory=dict)
+    """By relation: how records of the listed snapshots differ from the declared columns."""
     unread: tuple[UnreadFiles, ...] = ()
+    """Delivered files that no source reads."""
     last_run: LastRun | None = None
+    """The progress of the newest run; None if unknown."""
     kept_snapshots: Mapping[int, datetime] = field(default_factory=dict)
+    """Until when readers keep snapshots, by number."""
 
 
 def read_status(

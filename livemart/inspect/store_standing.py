@@ -33,21 +33,23 @@ _STATES: dict[str, Standing] = {
 
 @dataclass(frozen=True, slots=True)
 class StoreStanding:
-    """The snapshot that the store shows its readers, and how far behind it is.
-
-    `place`: its URL without the password. `snapshot_id`: the one that readers see, None if there is
-    none or it is unknown. `behind_s`: how long the newest published snapshot of the log has waited
-    for the store, None if it does not or if that is unknown. `hint`: the next step unless all is
-    well. `refused`: by model, why the store does not take its rows, so that it shows earlier ones.
-    """
+    """The snapshot that the store shows its readers, and how far behind it is."""
 
     place: str
+    """Its URL without the password."""
     state: Standing
     snapshot_id: int | None
+    """The snapshot that readers see; None if there is none or it is unknown."""
     behind_s: float | None
+    """How long the newest published snapshot has waited for the store.
+
+    None if it does not wait, or if that is unknown.
+    """
     message: str
     hint: str | None = None
+    """The next step, unless all is well."""
     refused: Mapping[str, str] = field(default_factory=dict)
+    """Why the store does not take the rows of a model and shows earlier ones, by model."""
 
 
 def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStanding:

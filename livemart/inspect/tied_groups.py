@@ -35,24 +35,21 @@ class TooManyRows(Exception):
 
 @dataclass(slots=True)
 class TiedGroups:
-    """A model whose stored rows are not those that came out now.
-
-    Args:
-        query: runs flat text over what the model reads.
-        approximate: see `compare`.
-        passed_on: see `compare`.
-        blank: columns that hold NULL for some texts.
-    """
+    """A model whose stored rows are not those that came out now."""
 
     plan: Plan
     flat: Flat
     stored: DataFrame
     recomputed: DataFrame
     query: Callable[[Flat], DataFrame]
+    """Runs flat text over the inputs of the model."""
     inputs: Inputs
     approximate: Mapping[str, str]
+    """See `compare`."""
     passed_on: Collection[str]
+    """See `compare`."""
     blank: Collection[str]
+    """Columns that hold NULL for some texts."""
     _room: int = _MOST_ROWS
 
     def judgement(self) -> Judgement:

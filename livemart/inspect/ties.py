@@ -27,27 +27,24 @@ Verdict = Literal["right", "wrong", "unknown"]
 
 @dataclass(slots=True)
 class _Group:
-    """The rows of one group: as stored, and in each answer that is known to be right.
-
-    `candidates`: rows, each of which is in some right answer.
-    """
+    """The rows of one group: as stored, and in each answer that is known to be right."""
 
     stored: GroupRows
     answers: list[GroupRows] = field(default_factory=list)
     candidates: GroupRows = ()
+    """Rows, each of which is in some right answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on the groups that differ.
-
-    `tied`: those of which another right answer is stored; `wrong`: those with no right one;
-    `unknown`: those that tie in more ways than were tried, and may be right.
-    """
+    """The verdict on the groups that differ."""
 
     tied: Sequence[Row]
+    """Groups that store another right answer."""
     wrong: Sequence[Row]
+    """Groups that store no right answer."""
     unknown: Sequence[Row]
+    """Groups that tie in more ways than were tried, and may be right."""
 
 
 def judge_groups(

@@ -56,19 +56,18 @@ _MADE_BY_BUILDS = "of a custom materialization, which only builds run"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One model compared.
-
-    `differences` is None if it was not: `note` says why. `is_equal` is then True for a seed, a dbt
-    snapshot or a table that hooks fill alone, whose rows are an input. `tied`: the groups of rows
-    for which the table stores another of several right answers than the one that came out now.
-    """
+    """One model compared."""
 
     model: str
     is_equal: bool
+    """Also True for a seed, a dbt snapshot or a table that hooks fill alone: these are inputs."""
     rows: int | None = None
     note: str = ""
+    """Why it was not compared."""
     differences: Differences | None = None
+    """None if it was not compared."""
     tied: tuple[str, ...] = ()
+    """The groups whose stored rows are another right answer than the one that came out now."""
 
     @property
     def is_different(self) -> bool:

@@ -41,16 +41,16 @@ class ProjectView:
 
 @dataclass(frozen=True, slots=True)
 class _Analysed:
-    """Spark's analysis of a view: `schema` is a struct as Spark writes it in JSON.
-
-    `text` is the SQL without the text around it; `reads` are the relations that it names; `digest`
-    is of all that the columns follow from.
-    """
+    """Spark's analysis of a view."""
 
     reads: tuple[str, ...]
+    """The relations that it names."""
     digest: str
+    """The digest of everything that the columns follow from."""
     text: str
+    """The SQL without the text around it."""
     schema: str
+    """A struct as Spark writes it in JSON."""
 
 
 class ViewColumns:

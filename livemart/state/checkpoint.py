@@ -40,14 +40,15 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The ids in the newest row of the log, and whether landed tables carry a batch or a later one.
-
-    The tables may be one batch ahead of the log, after a crash.
-    """
+    """The ids in the newest row of the log."""
 
     epoch: str
     batch_id: int
     is_landed: Callable[[int], bool] = lambda batch_id: False
+    """Returns True if landed tables carry a batch, or a later one.
+
+    After a crash the tables may be one batch ahead of the log.
+    """
 
     def knows(self, batch_id: int) -> bool:
         """True if anything was written under `batch_id` or a later one."""

@@ -56,16 +56,15 @@ _NEXT_STEPS: Mapping[DriftKind, str] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class DriftedField:
-    """One difference.
-
-    `name`: of the column or the field, with its path; `note`: what else is known, such as a type;
-    `unused_by`: of an undeclared column, the models that read the source and not this column.
-    """
+    """One difference."""
 
     kind: DriftKind
     name: str
+    """The column or the field, with its path."""
     note: str = ""
+    """More that is known of it, such as a type."""
     unused_by: tuple[str, ...] = ()
+    """For an undeclared column: the models that read the source and not this column."""
 
     def __str__(self) -> str:
         noted = f"{self.name} ({self.note})" if self.note else self.name

@@ -20,15 +20,15 @@ from livemart.state.places import StateFolder
 
 @dataclass(frozen=True, slots=True)
 class LogAtEnd:
-    """A record log of which nothing waited: who reads it, how it is opened, and where it ended.
-
-    `options` hold no secret.
-    """
+    """A record log in which nothing waited."""
 
     relations: Sequence[str]
+    """The landed tables that read it."""
     kind: str
     options: Mapping[str, Any]
+    """Open it; they hold no secret."""
     ends: Mapping[str, int]
+    """Its end, by partition."""
 
 
 @dataclass(frozen=True, slots=True)

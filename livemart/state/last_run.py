@@ -29,15 +29,14 @@ KILLED = "KILLED"
 
 @dataclass(frozen=True, slots=True)
 class RunFailure:
-    """Why a run, or a micro-batch of it, has failed.
-
-    `models`: unique ids of those that failed, if it was one; `message`: where, and what was found.
-    """
+    """Why a run, or a micro-batch of it, has failed."""
 
     at: datetime
     code: str
     models: tuple[str, ...]
+    """Unique ids of the models that failed, if a model was the cause."""
     message: str
+    """The place and the value found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,47 +49,44 @@ class BuildProgress:
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """Sums over all runs of a warehouse; `landed` rows and `dead_letters` by landed table.
-
-    `batches`: micro-batches that ended with a snapshot, and their seconds; `failed_batches`: those
-    that failed, each attempt.
-    """
+    """Sums over all runs of a warehouse."""
 
     batches: int = 0
+    """Micro-batches that ended with a snapshot."""
     batch_seconds: float = 0.0
+    """The seconds of these batches."""
     failed_batches: int = 0
+    """Failed attempts of micro-batches."""
     landed: Mapping[str, int] = field(default_factory=dict)
+    """Rows by landed table."""
     dead_letters: Mapping[str, int] = field(default_factory=dict)
+    """Rows by landed table."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestStanding:
-    """The standing of a data test that does not pass.
-
-    `rows` that fail, None if they were not counted; `place`: file and line, of one that holds the
-    snapshot back.
-    """
+    """The standing of a data test that does not pass."""
 
     __test__ = False
 
     status: str
     rows: int | None
+    """The rows that fail; None if they were not counted."""
     place: str = ""
+    """File and line, if it holds the snapshot back."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewestBatch:
-    """The newest micro-batch that ended with a snapshot.
-
-    `tests` that do not pass, by unique id; `drift`: how many fields differ from what is declared,
-    by landed table.
-    """
+    """The newest micro-batch that ended with a snapshot."""
 
     snapshot_id: int
     is_held: bool
     took_s: float
     tests: Mapping[str, TestStanding] = field(default_factory=dict)
+    """The tests that do not pass, by unique id."""
     drift: Mapping[str, int] = field(default_factory=dict)
+    """The number of fields that differ from their declaration, by landed table."""
 
 
 @dataclass(frozen=True, slots=True)
