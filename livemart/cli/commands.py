@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from livemart import __version__
+from livemart.cli.dbt_words import command_hint, flag_hint
 from livemart.cli.exits import finish, finish_idle, interruptible, reported_errors
 from livemart.cli.flags import (
     ADDRESS,
@@ -56,19 +57,61 @@ UP_STOP_TIMEOUT = timedelta(seconds=5)
 
 class _Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the flags; unlike dbt's, a flag takes one name."""
+        """Read the flags; a word that only dbt understands is refused with ours."""
         has_selection = {"-s", "--select", "--exclude"} & {*args}
         try:
             return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            if has_selection and "unexpected extra argument" in error.message:
-                hint = "write several names as one word, --select 'a b', or repeat the flag"
-                raise click.UsageError(f"{error.message}; {hint}", ctx) from error
+        except click.NoSuchOption as error:
+            if hint := flag_hint(error.option_name):
+                raise _refused(error, f"No such option '{error.option_name}'; {hint}") from error
             raise
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.message:
+                raise
+            # Unlike dbt's, a flag takes one name.
+            if has_selection:
+                hint = "write several names as one word, --select 'a b', or repeat the flag"
+            elif any(option.name == "select" for option in self.params):
+                hint = "name models with --select"
+            else:
+                raise
+            raise _refused(error, f"{error.message}; {hint}") from error
 
 
 class _Commands(click.Group):
     command_class = _Command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the flags; one that only commands have is refused with its place."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            options = {it for command in self.commands.values() for it in _names(command)}
+            if name in options or flag_hint(name):
+                hint = "write flags behind the command: livemart build --debug"
+                raise _refused(error, f"No such option '{name}' here; {hint}") from error
+            raise
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; one that only dbt has is refused with ours."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if hint := command_hint(args[0]):
+                raise _refused(error, f"No such command '{args[0]}'; {hint}") from error
+            raise
+
+
+def _names(command: click.Command) -> Iterator[str]:
+    for parameter in command.params:
+        yield from parameter.opts
+
+
+def _refused(error: click.UsageError, message: str) -> click.UsageError:
+    return click.UsageError(message, error.ctx)
 
 
 @click.group(

@@ -24,9 +24,9 @@ from livemart.cli.flags import OUTPUT, PROJECT, with_flags
 @click.option(
     "--from-dbt",
     is_flag=True,
-    help="Check the dbt project in FOLDER [default: .] and list what it needs.",
+    help="Check the dbt project in FOLDER or --project-dir [default: .], and list what it needs.",
 )
-@with_flags(PROJECT[1:], OUTPUT)
+@with_flags(PROJECT, OUTPUT)
 def init(folder: Path | None, name: str | None, from_dbt: bool, **flags: Any) -> None:
     """Write a small project over sample data into FOLDER, or check an existing dbt project.
 
@@ -34,15 +34,19 @@ def init(folder: Path | None, name: str | None, from_dbt: bool, **flags: Any) ->
     """
     if from_dbt and name is not None:
         raise click.UsageError("--name is for a new project: leave out --name or --from-dbt")
-    if folder is None and not from_dbt:
-        raise click.UsageError("name a folder for the new project: livemart init my_project")
-    place = Path.cwd() if folder is None else Path.cwd() / folder.expanduser()
+    named = flags.pop("project_dir")
+    if named and folder:
+        raise click.UsageError("name the folder once: as FOLDER, or with --project-dir")
+    folder = Path(named) if named else folder
+    place = folder and Path.cwd() / folder.expanduser()
     if from_dbt:
-        with reported_errors({**flags, "project_dir": str(place)}) as settings:
+        with reported_errors({**flags, "project_dir": place}) as settings:
             from livemart.starter.from_dbt import adapt_project
 
             adapt_project(settings, click.echo)
         return
+    if place is None:
+        raise click.UsageError("name a folder for the new project: livemart init my_project")
     with reported_errors({"debug": flags.get("debug")}):
         from livemart.starter.new_project import write_project
 

@@ -9,7 +9,9 @@ import os
 from pathlib import Path
 
 from livemart.errors import ConfigError
+from livemart.storage.opening import open_storage
 
+_PROJECT = "dbt_project.yml"
 _EXAMPLE = """\
     NAME:
       target: local
@@ -24,12 +26,8 @@ def find_profiles(project_dir: Path, profiles_dir: Path | None) -> Path | None:
         ConfigError: PROFILES_NOT_FOUND, if there is none; DBT_PROJECT_NOT_FOUND, if `project_dir`
             is no dbt project.
     """
-    if not (project_dir / "dbt_project.yml").is_file():
-        raise ConfigError(
-            "DBT_PROJECT_NOT_FOUND",
-            f"{project_dir}: no dbt_project.yml",
-            hint="name the folder of a dbt project with --project-dir",
-        )
+    if not (project_dir / _PROJECT).is_file():
+        raise no_project(project_dir)
     if profiles_dir is not None:
         if not (profiles_dir / "profiles.yml").is_file():
             raise ConfigError(
@@ -50,6 +48,23 @@ def find_profiles(project_dir: Path, profiles_dir: Path | None) -> Path | None:
             f"dbt_project.yml in place of NAME:\n{_EXAMPLE}",
         )
     return None
+
+
+def no_project(folder: Path) -> ConfigError:
+    """Return the error of a folder without a dbt project, with the nearest project as next step."""
+    below = (folder / name for name in open_storage(folder).folders())
+    near = (*folder.absolute().parents, *below)
+    nearest_project = next((it for it in near if open_storage(it).head(_PROJECT)), None)
+    where = (
+        "the folder of a dbt project"
+        if nearest_project is None
+        else f"its folder, such as {nearest_project},"
+    )
+    return ConfigError(
+        "DBT_PROJECT_NOT_FOUND",
+        f"{folder}: no {_PROJECT}",
+        hint=f"name {where} with --project-dir, or write a new one: livemart init FOLDER",
+    )
 
 
 def profiles_folder(project_dir: Path, profiles_dir: Path | None) -> Path:

@@ -23,7 +23,7 @@ from livemart.inspect.plan_report import describe_plans, render_plans
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project, SourceTable
-from livemart.project.profiles import find_profiles, profiles_folder
+from livemart.project.profiles import find_profiles, no_project, profiles_folder
 from livemart.publish.exposures import exposure_to_paste
 from livemart.run.target_folder import target_folder
 from livemart.settings import Settings
@@ -328,11 +328,7 @@ def _names(project_dir: Path) -> tuple[str, str]:
     """Return the project's name and that of its profile."""
     file = project_dir / "dbt_project.yml"
     if not file.is_file():
-        raise ConfigError(
-            "DBT_PROJECT_NOT_FOUND",
-            f"{project_dir}: no dbt_project.yml",
-            hint="name the folder of a dbt project, or write a new one: livemart init FOLDER",
-        )
+        raise no_project(project_dir)
     text = _read(file)
     name = str(text.get("name", project_dir.name))
     return name, str(text.get("profile", name))

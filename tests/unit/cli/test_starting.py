@@ -50,12 +50,37 @@ def test_a_program_that_is_not_on_the_path_is_named_as_it_was_called(
     assert "  '/my shop/bin/livemart' up " in script.stdout
 
 
-@pytest.mark.parametrize("words", [["init"], ["init", "--from-dbt", "--name", "shop"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["init"],
+        ["init", "--from-dbt", "--name", "shop"],
+        ["init", "--from-dbt", "shop", "--project-dir", "other"],
+    ],
+)
 def test_a_wrong_use_is_told(words: list[str]) -> None:
     answer = CliRunner().invoke(cli, words)
 
     assert answer.exit_code == 2
     assert "Error: " in answer.stderr
+
+
+def test_the_folder_to_check_is_named_as_every_command_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places: list[Path] = []
+    monkeypatch.setattr(
+        "livemart.starter.from_dbt.adapt_project", lambda it, _: places.append(it.project_dir)
+    )
+
+    for words in (["shop"], ["--project-dir", "shop"], []):
+        CliRunner().invoke(cli, ["init", "--from-dbt", *words])
+    CliRunner().invoke(cli, ["init", "--from-dbt"], env={"LIVEMART_PROJECT_DIR": "other"})
+    CliRunner().invoke(cli, ["init", "--project-dir", "made"])
+
+    shop = tmp_path / "shop"
+    assert places == [shop, shop, tmp_path, tmp_path / "other"]
+    assert (tmp_path / "made" / "dbt_project.yml").is_file()
 
 
 def test_a_folder_that_is_not_empty_is_exit_code_two(tmp_path: Path) -> None:

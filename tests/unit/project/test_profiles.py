@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,18 @@ def test_a_folder_without_profiles_or_project_is_refused(project_dir: Path, tmp_
 
     assert without_profiles.value.code == "PROFILES_NOT_FOUND"
     assert without_project.value.code == "DBT_PROJECT_NOT_FOUND"
+
+
+def test_the_hint_for_a_folder_without_a_project_names_the_nearest_one(
+    project_dir: Path, tmp_path: Path
+) -> None:
+    inside, beside = project_dir / "models" / "marts", tmp_path / "notes"
+    inside.mkdir(parents=True)
+    beside.mkdir()
+
+    with pytest.raises(ConfigError, match=re.escape(f"such as {project_dir}, with --project-dir")):
+        find_profiles(inside, None)
+    with pytest.raises(ConfigError, match=re.escape(f"such as {project_dir}, with --project-dir")):
+        find_profiles(tmp_path, None)
+    with pytest.raises(ConfigError, match="name the folder of a dbt project with --project-dir"):
+        find_profiles(beside, None)
