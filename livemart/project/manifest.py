@@ -19,6 +19,7 @@ from livemart.project.dbt_attachment import CLOCK_PACKAGE
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
 from livemart.project.declared.policy import parse_model_policy
+from livemart.project.declared.seed_types import seed_type_mistakes
 from livemart.project.declared.seeded_sources import order_behind_seeds, seeds_by_source
 from livemart.project.declared.table_properties import property_mistakes, session_mistakes
 from livemart.project.declared.time_zones import zone_mistakes
@@ -240,7 +241,14 @@ def _model(
         # The table has the columns of the file, in its order; YAML may describe some of them.
         if header:
             columns = tuple(named.get(name.lower(), Column(name, None)) for name in header)
-        columns = _with_types(columns, config.get("column_types") or {})
+        # A folder of seeds may share them: each file has some of the columns.
+        types = {
+            name: kind
+            for name, kind in (config.get("column_types") or {}).items()
+            if not header or name in header
+        }
+        errors += seed_type_mistakes(types, where)
+        columns = _with_types(columns, types)
         facts["checksum"] = _seed_checksum(node, root)
     model = Model(
         unique_id=node.unique_id,
@@ -332,7 +340,8 @@ def _extra(node: Any) -> Mapping[str, Any]:
 
 
 def _place(node: Any, root: Path) -> Where:
-    return _where(node, f"model {node.name}", root, ("models", node.name))
+    kind = _kind(node)
+    return _where(node, f"{kind} {node.name}", root, (f"{kind}s", node.name))
 
 
 def _file(node: Any, manifest: Any) -> str:

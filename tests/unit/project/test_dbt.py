@@ -458,6 +458,11 @@ def test_tables_that_would_have_other_rows_are_refused_together(jaffle: Path) ->
     (jaffle / "models" / "a.yml").write_text(
         "models: [{name: a, columns: [{name: k, data_type: binary}, {name: n, data_type: int}]}]\n"
     )
+    (jaffle / "seeds" / "prices.csv").write_text("n,price\n1,2.50\n")
+    (jaffle / "seeds" / "prices.yml").write_text(
+        "seeds:\n  - name: prices\n    config:\n"
+        "      column_types: {n: int64, price: 'decimal(10,2)', elsewhere: text}\n"
+    )
     profiles = find_profiles(jaffle, None)
     assert profiles is not None
     path = profiles / "profiles.yml"
@@ -476,6 +481,7 @@ def test_tables_that_would_have_other_rows_are_refused_together(jaffle: Path) ->
     assert [
         (code, place, what.split(":")[0].split(",")[0]) for code, (place, _, what) in found
     ] == [
+        ("SEED_TYPE_UNKNOWN", "seeds/prices.yml:4: seed prices: column_types.n", "int64"),
         (
             "TABLE_PROPERTY_REFUSED",
             "models/a.yml:1: model a: tblproperties",

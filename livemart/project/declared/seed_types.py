@@ -1,0 +1,69 @@
+"""Says which types of a seed's `column_types` Spark does not know.
+
+Used when the project is read: dbt writes the words into a statement, whose error shows the rows of
+the file and not the place of the word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from livemart.errors import ConfigError, nearest
+from livemart.project.declared_columns import outer_type
+from livemart.project.spark_types import TYPE_WORDS
+from livemart.project.yaml_places import Mistakes, Where
+
+_SIZED = ("char", "character", "varchar")
+_WORDS = (*TYPE_WORDS, *_SIZED, "interval", "variant", "void", "time", "geometry", "geography")
+# Words of other databases, where the nearest word of Spark would be a type of other values.
+_ELSEWHERE = {
+    "text": "string",
+    "json": "string",
+    "jsonb": "string",
+    "uuid": "string",
+    "bool": "boolean",
+    "bytes": "binary",
+    "int4": "int",
+    "int8": "bigint",
+    "int64": "bigint",
+    "number": "decimal",
+    "float4": "float",
+    "float8": "double",
+    "float64": "double",
+    "datetime": "timestamp_ntz",
+    "timestamptz": "timestamp",
+}
+_HINT = (
+    "write a type of Spark: string, bigint, decimal(10,2), timestamp; for several databases by "
+    "target: \"{{ 'string' if target.type == 'spark' else 'text' }}\""
+)
+
+
+def seed_type_mistakes(types: Mapping[str, object], where: Where) -> list[ConfigError]:
+    """Return a mistake for each column of a seed whose type Spark does not know.
+
+    Args:
+        types: as written, by the name of the column.
+        where: the seed.
+    """
+    mistakes = Mistakes(where)
+    for name, kind in types.items():
+        if finding := _finding(str(kind)):
+            mistakes.refuse("SEED_TYPE_UNKNOWN", ("column_types", name), finding, _HINT)
+    return mistakes.errors
+
+
+def _finding(kind: str) -> str | None:
+    """Return what is wrong with a type; only its first word is looked at.
+
+    >>> _finding("decimal(18, 2)"), _finding("Bigin")
+    (None, 'found Bigin, did you mean bigint?')
+    """
+    word = outer_type(kind)
+    if word not in _WORDS:
+        own_word = _ELSEWHERE.get(word)
+        near = f", did you mean {own_word}?" if own_word else nearest(word, _WORDS)
+        return f"found {kind}{near}"
+    if word in _SIZED and "(" not in kind:
+        return f"found {kind} without a length"
+    return None
