@@ -161,6 +161,20 @@ def _by_arrow(folder: str, columns: Columns) -> Callable[[str, str, Any], list[i
     return ask
 
 
+def _by_pandas(folder: str, columns: Columns) -> Callable[[str, str, Any], list[int]]:
+    table = DeltaTable(folder)
+
+    def ask(name: str, operator: str, value: Any) -> list[int]:
+        passes: Any = (
+            pds.field(name).is_null() if operator == "is null" else pds.field(name).is_valid()
+        )
+        if value is not None:
+            passes = [(name, operator, pa.scalar(value, columns[name][0]))]
+        return sorted(table.to_pandas(columns=["n"], filters=passes)["n"].to_list())
+
+    return ask
+
+
 def _by_duckdb(folder: str, columns: Columns) -> Callable[[str, str, Any], list[int]]:
     connection = duckdb.connect()
     connection.execute("set timezone = 'UTC'")
@@ -259,6 +273,7 @@ def _spelled(kind: pa.DataType) -> str:
 
 READERS = {
     "deltalake": _by_arrow,
+    "pandas": _by_pandas,
     "duckdb": _by_duckdb,
     "datafusion": _by_datafusion,
     "polars": _by_polars,
