@@ -174,7 +174,7 @@ class Mart:
         `idle`: how many looks that find nothing follow the batches.
         """
         # From here on each commit is timed; nothing was read through the old one that counts.
-        self.runtime.warehouse = Stopwatch(self.runtime.settings.warehouse)
+        self.runtime.warehouse = Stopwatch(self.runtime.warehouse.root)
         self._batches, self._idle = list(batches), idle
         self._deliver()
         with self._timed_checks():

@@ -98,9 +98,9 @@ class Soak:
 
     def figures(self) -> Iterator[tuple[str, float]]:
         """Yield name and value of everything that could grow."""
-        settings = self.mart.runtime.settings
-        state = StateFolder(settings.warehouse)
-        yield from _of_tables(settings.warehouse)
+        root = self.mart.runtime.warehouse.root
+        state = StateFolder(root)
+        yield from _of_tables(root)
         store = state.path / "serving.db"
         for name, folder in (
             ("snapshot_log", state.snapshots),

@@ -197,8 +197,9 @@ def _empty(settings: Settings) -> None:
 
     with hold_warehouse(settings.warehouse):
         shutil.rmtree(settings.landing, ignore_errors=True)
-        state = StateFolder(settings.warehouse).path
-        for path in settings.warehouse.iterdir():
+        warehouse = Path(str(settings.warehouse))
+        state = StateFolder(warehouse).path
+        for path in warehouse.iterdir():
             if path != state:
                 shutil.rmtree(path)
         for path in state.iterdir():

@@ -23,12 +23,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     ValidationError,
 )
 
 from livemart.errors import ConfigError, ConfigErrors, nearest
 from livemart.extras import install_hint, missing_modules
 from livemart.intervals import parse_interval
+from livemart.storage.location import Location, machine_folder
 
 _PREFIX = "LIVEMART_"
 _FILE = "livemart.yml"
@@ -64,13 +66,30 @@ def _read_mapping(value: object) -> object:
     return loaded or {}
 
 
-def _check_warehouse(path: Path) -> Path:
+def _read_place(value: object) -> object:
+    """Return a path of a disk, or the location that a URL names."""
+    return Location.parse(value).place if isinstance(value, str) else value
+
+
+def _check_warehouse(place: Path | Location) -> Path | Location:
     """deltalake 1.6 makes another URL of a path with such signs: of another folder, or of none."""
-    if sign := _UNREAD_IN_URLS.search(str(path)):
+    if isinstance(place, Location):
+        raise ValueError("name a folder of this machine: Spark opens no other place")
+    if sign := _UNREAD_IN_URLS.search(str(place)):
         raise ValueError(
             f"take a folder without {sign[0]!r} in its path: deltalake reads that as another path"
         )
-    return path
+    return place
+
+
+def _check_landing(value: object) -> object:
+    if _is_url(value):
+        raise ValueError("name a folder of this machine: files are read from no other place")
+    return value
+
+
+def _is_url(value: object) -> bool:
+    return isinstance(value, str) and "://" in value
 
 
 def _check_networks(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -133,6 +152,12 @@ _UNREAD_IN_URLS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\\x00-\x1f\x7f\ud800-\udf
 
 Interval = Annotated[timedelta, BeforeValidator(_read_interval)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_read_words)]
+WarehousePlace = Annotated[
+    Path | Location,
+    BeforeValidator(_read_place),
+    AfterValidator(_check_warehouse),
+    PlainSerializer(str, when_used="json"),
+]
 
 
 _WORDS = ("select", "exclude")
@@ -189,8 +214,8 @@ class Settings(BaseModel):
     project_dir: Path = Path(".")
     profiles_dir: Path | None = None
     target_path: Path | None = None
-    warehouse: Annotated[Path, AfterValidator(_check_warehouse)] = Path("warehouse")
-    landing: Path = Path("landing")
+    warehouse: WarehousePlace = Path("warehouse")
+    landing: Annotated[Path, BeforeValidator(_check_landing)] = Path("landing")
     jars: Path | None = None
     target: str | None = None
     vars: Annotated[dict[str, Any], BeforeValidator(_read_mapping)] = Field(default_factory=dict)
@@ -245,7 +270,7 @@ class Settings(BaseModel):
         """
         if self.store == "none" or missing_modules("serve"):
             return None
-        return self.store or f"sqlite:///{self.warehouse / '_livemart' / 'serving.db'}"
+        return self.store or f"sqlite:///{machine_folder(self.warehouse) / 'serving.db'}"
 
 
 # Read by other parts of the program, never settings of a run.
@@ -364,8 +389,8 @@ def _read_file(path: Path, errors: list[ConfigError]) -> tuple[dict[str, object]
 
 def _make_absolute(values: dict[str, object], start: Path) -> None:
     for name in _PATHS:
-        if values.get(name) is not None:
-            values[name] = Path(os.path.normpath(start / str(values[name])))
+        if (value := values.get(name)) is not None and not _is_url(value):
+            values[name] = Path(os.path.normpath(start / str(value)))
     store = values.get("store")
     if isinstance(store, str) and store.startswith(_SQLITE) and len(store) > len(_SQLITE):
         path = os.path.normpath(start / store.removeprefix(_SQLITE))
@@ -388,6 +413,9 @@ def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigErr
     value = str(value) if isinstance(value, Path) else value
     if name == "session_key":
         value = f"{len(str(value))} characters"
+    elif _is_url(value):
+        # A query of a URL may hold a secret as well as its password does.
+        value = str(value).partition("?")[0]
     message = _PASSWORD.sub(r"\1:***@", f"{where}: found {value!r}")
     expected = str(detail.get("ctx", {}).get("expected", ""))
     close = nearest(

@@ -27,7 +27,9 @@ from livemart.run.runtime import Runtime, load_runtime
 from livemart.run.stream import Stream
 from livemart.settings import load_settings
 from livemart.spark.catalog import register
+from livemart.state.checkpoint import logged_batches
 from livemart.state.snapshots import Snapshot, SnapshotLog
+from livemart.storage.opening import open_storage
 from tests.waits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -243,10 +245,9 @@ class ProjectRun:
 
     def replay(self) -> RunOutcome:
         """Run the last micro-batch again, as after a crash before the checkpoint knew of it."""
-        commits = self.runtime.checkpoint / "commits"
-        newest = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
-        (commits / str(newest)).unlink()
-        (commits / f".{newest}.crc").unlink(missing_ok=True)
+        storage = open_storage(self.runtime.checkpoint / "commits")
+        newest = max(logged_batches(self.runtime.checkpoint / "commits"))
+        storage.delete([str(newest), f".{newest}.crc"])
         return self.refresh()
 
     def rows(self, relation: str) -> list[dict[str, Any]]:

@@ -65,7 +65,9 @@ def reported_errors(flags: dict[str, Any], extra: str | None = None) -> Iterator
     try:
         flags = {name: None if value == () else value for name, value in flags.items()}
         settings = load_settings(flags)
-        is_debugging, place = settings.debug, settings.warehouse
+        is_debugging = settings.debug
+        if isinstance(settings.warehouse, Path):
+            place = settings.warehouse
         if extra:
             require_extra(extra)
         yield settings

@@ -48,6 +48,7 @@ from livemart.delta.version import TableVersion
 from livemart.delta.wider_types import commit_types
 from livemart.errors import RefreshError
 from livemart.spark_sql import quoted
+from livemart.storage.location import Location, StoragePlace
 from livemart.storage.opening import open_storage
 from livemart.storage.storage import Storage, Taken
 
@@ -73,8 +74,8 @@ class Commit:
 class Warehouse:
     """Tables below one folder, `root/<schema>/<identifier>`. Safe to use from several threads."""
 
-    def __init__(self, place: Path | Storage) -> None:
-        self._storage = open_storage(place) if isinstance(place, Path) else place
+    def __init__(self, place: StoragePlace | Storage) -> None:
+        self._storage = place if isinstance(place, Storage) else open_storage(place)
         self._tables = OpenTables(self._storage)
         self._changes = NetChanges()
         self._of_spark: set[str] = set()
@@ -84,9 +85,18 @@ class Warehouse:
         """The folder of a warehouse on a disk."""
         return Path(self._storage.location.url)
 
+    @property
+    def place(self) -> Path | Location:
+        """The folder that holds all tables."""
+        return self._storage.location.place
+
     def path(self, relation: str) -> Path:
         """Return the folder of `schema.identifier` on a disk."""
-        return Path(self.storage(relation).location.url)
+        return Path(self.location(relation).url)
+
+    def location(self, relation: str) -> Location:
+        """Return the folder of `schema.identifier`."""
+        return self.storage(relation).location
 
     def storage(self, relation: str) -> Storage:
         """Return the storage of `schema.identifier`."""
@@ -94,7 +104,7 @@ class Warehouse:
 
     def sql_at(self, relation: str, version: int) -> str:
         """Return the text after FROM by which Spark reads the table itself, at a version."""
-        return f"delta.{quoted(self.storage(relation).location.spark_url)} version as of {version}"
+        return f"delta.{quoted(self.location(relation).spark_url)} version as of {version}"
 
     def exists(self, relation: str) -> bool:
         """Return whether the folder holds a Delta table."""

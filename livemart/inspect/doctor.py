@@ -25,8 +25,10 @@ from livemart.spark.jars import delta_jars, is_named, jar_cache, missing_jars
 from livemart.spark.java import java_release, require_java
 from livemart.state.checkpoint import Recorded, open_checkpoint, read_epoch
 from livemart.state.lock import Holder, is_held, who_holds
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder, StateFolder
 from livemart.state.snapshots import SnapshotLog
+from livemart.storage.location import StoragePlace
+from livemart.storage.opening import open_storage
 
 Level = Literal["ok", "warning", "problem"]
 
@@ -114,8 +116,10 @@ def check_jars(folder: Path | None) -> Finding:
     return _guarded("jars", lambda: f"two jars in {delta_jars(folder)[0].parent}")
 
 
-def check_warehouse(warehouse: Path) -> Finding:
+def check_warehouse(warehouse: StoragePlace) -> Finding:
     """Look whether the warehouse can be written, or made, and make nothing."""
+    if not isinstance(warehouse, Path):
+        return _guarded("warehouse", lambda: _look_into_bucket(warehouse))
     state = StateFolder(warehouse).path
     # Unlike Path.exists, this takes a file in a folder that may not be searched for absent.
     folder = next(path for path in (state, *state.parents) if os.path.exists(path))
@@ -128,11 +132,20 @@ def check_warehouse(warehouse: Path) -> Finding:
     return Finding("warehouse", "problem", f"{warehouse}: {folder} {reason}", hint)
 
 
+def _look_into_bucket(warehouse: StoragePlace) -> str:
+    is_there = bool(open_storage(warehouse).names(most=1))
+    return f"{warehouse}" if is_there else f"{warehouse}, made by the first build"
+
+
 def check_disk(
-    warehouse: Path, *, usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage
+    warehouse: StoragePlace, *, usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage
 ) -> Finding:
-    """Look at the free space below the warehouse: a full disk stops a commit."""
-    folder = next(path for path in (warehouse, *warehouse.parents) if os.path.exists(path))
+    """Look at the free space below the warehouse, or for what this machine keeps of one.
+
+    A full disk stops a commit.
+    """
+    place = warehouse if isinstance(warehouse, Path) else LocalFolder(warehouse).path
+    folder = next(path for path in (place, *place.parents) if os.path.exists(path))
     _, _, free = usage(folder)
     message = f"{free / _GIB:.1f} GiB free below {folder}"
     if free < _DISK_PROBLEM:
@@ -143,7 +156,7 @@ def check_disk(
     return Finding("disk", "ok", message)
 
 
-def check_landing(landing: Path, warehouse: Path) -> Finding:
+def check_landing(landing: Path, warehouse: StoragePlace) -> Finding:
     """Look whether records can arrive and be read."""
     if not landing.is_dir():
         hint = "make the folder, or name the right one with --landing"
@@ -185,7 +198,7 @@ def check_loopback(holder: Holder | None) -> Finding:
     return Finding("loopback", "ok", "ports can be opened on 127.0.0.1")
 
 
-def check_checkpoint(warehouse: Path) -> Finding:
+def check_checkpoint(warehouse: StoragePlace) -> Finding:
     """Look whether Spark's checkpoint is the one that the snapshot log was written with."""
     checkpoint = StateFolder(warehouse).checkpoint
     newest = SnapshotLog(warehouse).newest()
@@ -205,7 +218,7 @@ def check_checkpoint(warehouse: Path) -> Finding:
     return Finding("checkpoint", "ok", message)
 
 
-def check_store(url: str | None, warehouse: Path) -> Finding:
+def check_store(url: str | None, warehouse: StoragePlace) -> Finding:
     """Look whether readers see what the log says they should. No run fails if they do not."""
     if url is None:
         return Finding("store", "ok", "none: nothing is served")

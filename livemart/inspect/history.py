@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from livemart.inspect.terminal_text import aligned, counted
 from livemart.project.graph import short_name
 from livemart.state.kept_snapshots import kept_snapshots
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
+from livemart.storage.location import StoragePlace
 
 _UNCHANGED = "unchanged"
 
@@ -45,7 +45,7 @@ class SnapshotHistory:
     kept_until: datetime | None = None
 
 
-def read_history(warehouse: Path, limit: int, now: datetime) -> tuple[SnapshotHistory, ...]:
+def read_history(warehouse: StoragePlace, limit: int, now: datetime) -> tuple[SnapshotHistory, ...]:
     """Return up to `limit` snapshots, the newest first; `now`: the wall clock, UTC."""
     ends = kept_snapshots(warehouse, now)
     return tuple(

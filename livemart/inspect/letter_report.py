@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from livemart.delta.warehouse import Warehouse
@@ -16,12 +15,13 @@ from livemart.inspect.terminal_text import aligned
 from livemart.land.letters.chosen_letters import LetterChoice
 from livemart.land.letters.letter_pages import read_letter_page
 from livemart.land.letters.plain_text import one_line
+from livemart.storage.location import StoragePlace
 
 _SHOWN_CHARACTERS = 500
 _SECONDS = "%Y-%m-%d %H:%M:%S"
 
 
-def letter_choice(warehouse: Path, choice: LetterChoice) -> LetterChoice:
+def letter_choice(warehouse: StoragePlace, choice: LetterChoice) -> LetterChoice:
     """Return a choice with the whole name of its source.
 
     Args:
@@ -40,7 +40,7 @@ def letter_choice(warehouse: Path, choice: LetterChoice) -> LetterChoice:
 
 
 def describe_letters(
-    warehouse: Path, choice: LetterChoice | None = None, *, limit: int = 20
+    warehouse: StoragePlace, choice: LetterChoice | None = None, *, limit: int = 20
 ) -> dict[str, Any]:
     """Return dead letters as JSON values, but for their times.
 

@@ -20,6 +20,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StateError
 from livemart.project.graph import short_name
 from livemart.state.snapshots import Snapshot, SnapshotLog
+from livemart.storage.location import Location, StoragePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class PublishedTable:
     """The version is that of an earlier snapshot."""
 
 
-def published_snapshot(warehouse: Path) -> Snapshot:
+def published_snapshot(warehouse: StoragePlace) -> Snapshot:
     """Return the snapshot that readers see.
 
     Raises:
@@ -51,7 +52,7 @@ def published_snapshot(warehouse: Path) -> Snapshot:
     return snapshot
 
 
-def snapshot_numbered(warehouse: Path, snapshot_id: int) -> Snapshot:
+def snapshot_numbered(warehouse: StoragePlace, snapshot_id: int) -> Snapshot:
     """Return a snapshot by its number, published or held.
 
     Raises:
@@ -69,7 +70,7 @@ def snapshot_numbered(warehouse: Path, snapshot_id: int) -> Snapshot:
     return snapshot
 
 
-def require_files(warehouse: Path, snapshot: Snapshot) -> None:
+def require_files(warehouse: StoragePlace, snapshot: Snapshot) -> None:
     """Check that each table of a snapshot still has its entries and files.
 
     Raises:
@@ -83,18 +84,19 @@ def require_files(warehouse: Path, snapshot: Snapshot) -> None:
 
 
 def published_tables(
-    warehouse: Path | str, snapshot: Snapshot | None = None
+    warehouse: Path | Location | str, snapshot: Snapshot | None = None
 ) -> tuple[PublishedTable, ...]:
     """Return the tables of a snapshot, by relation; all are of the same moment.
 
     Args:
-        warehouse: root of all tables.
+        warehouse: root of all tables, a path or a URL.
         snapshot: the one to look at; the newest published if None.
 
     Raises:
         StateError: NOTHING_PUBLISHED.
     """
-    root = Path(warehouse).absolute()
+    place = Location.of(warehouse).place
+    root = place.absolute() if isinstance(place, Path) else place
     snapshot = snapshot or published_snapshot(root)
     return tuple(sorted(_tables(Warehouse(root), snapshot), key=lambda table: table.relation))
 
@@ -142,7 +144,7 @@ def render_published(snapshot: Snapshot, tables: Sequence[PublishedTable]) -> st
 def _tables(warehouse: Warehouse, snapshot: Snapshot) -> Iterator[PublishedTable]:
     for relation, version in snapshot.sources.items():
         yield PublishedTable(
-            relation, str(warehouse.path(relation)), _readable(warehouse, relation, version)
+            relation, str(warehouse.location(relation)), _readable(warehouse, relation, version)
         )
     relations = tables_by_id(warehouse)
     for unique_id, state in snapshot.models.items():
@@ -154,7 +156,7 @@ def _tables(warehouse: Warehouse, snapshot: Snapshot) -> Iterator[PublishedTable
         for relation in named[:1]:
             yield PublishedTable(
                 relation,
-                str(warehouse.path(relation)),
+                str(warehouse.location(relation)),
                 _readable(warehouse, relation, state.version),
                 unique_id,
                 unique_id in snapshot.set_aside,

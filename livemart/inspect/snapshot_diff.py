@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +22,7 @@ from livemart.inspect.published_tables import own_table_name, tables_by_id
 from livemart.land.letters.plain_text import one_line
 from livemart.project.graph import short_name
 from livemart.state.snapshots import ModelState, Snapshot
+from livemart.storage.location import StoragePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ModelDiff:
 
 
 def diff_snapshots(
-    warehouse: Path, first: Snapshot, second: Snapshot, chosen: str | None = None
+    warehouse: StoragePlace, first: Snapshot, second: Snapshot, chosen: str | None = None
 ) -> Iterator[ModelDiff]:
     """Yield what differs, a model of either snapshot at a time, by unique id.
 

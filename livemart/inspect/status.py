@@ -32,6 +32,7 @@ from livemart.state.last_pass import last_pass_at
 from livemart.state.last_run import LastRun, read_last_run
 from livemart.state.refusals import ProjectRefusal, read_refusal
 from livemart.state.snapshots import RELEASE, Snapshot, SnapshotLog, how_to_show_rows
+from livemart.storage.location import StoragePlace
 
 _COUNTS = ("produced", "landed", "superseded", "dead_letters")
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.
@@ -134,7 +135,7 @@ class WarehouseStatus:
 
 
 def read_status(
-    warehouse_root: Path,
+    warehouse_root: StoragePlace,
     *,
     every: timedelta,
     pane: timedelta,
@@ -332,7 +333,7 @@ def _age(seconds: float) -> str:
 
 
 def _checked_s(
-    published: Snapshot | None, newest: Snapshot | None, warehouse: Path, now: datetime
+    published: Snapshot | None, newest: Snapshot | None, warehouse: StoragePlace, now: datetime
 ) -> float | None:
     """Return how long ago readers were last known to see the newest; None if they see nothing.
 
@@ -366,7 +367,7 @@ def _store_lines(status: WarehouseStatus) -> list[str]:
     return lines
 
 
-def _lags(warehouse: Path, landing: Path | None) -> Mapping[str, SourceLag]:
+def _lags(warehouse: StoragePlace, landing: Path | None) -> Mapping[str, SourceLag]:
     try:
         return source_lags(warehouse, landing)
     except (LivemartError, OSError):

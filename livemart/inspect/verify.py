@@ -449,7 +449,7 @@ class _Recomputation:
             # Spark makes a state of each table before it reads: longer than all of the rest.
             with suppress(LivemartError, pa.ArrowException):
                 return to_frame(session, self.warehouse.read(relation, version)).coalesce(1)
-        path = str(self.warehouse.path(relation))
+        path = self.warehouse.location(relation).spark_url
         return session.read.format("delta").option("versionAsOf", version).load(path)
 
     def _name(self, relation: str, rows: DataFrame) -> None:

@@ -17,12 +17,13 @@ from livemart.errors import StateError
 from livemart.land.records.origin import Place, highest_numbers
 from livemart.project.landing_columns import ORIGIN
 from livemart.state.atomic_files import read_file, replace_file
+from livemart.storage.location import StoragePlace
 
 LANDED_FILE = "livemart_landed.json"
 
 
 def note_landed_files(
-    checkpoint: Path,
+    checkpoint: StoragePlace,
     landing: Path,
     warehouse: Warehouse,
     *,
@@ -82,7 +83,7 @@ def _highest_numbers(warehouse: Warehouse, relation: str) -> Mapping[Place, int]
     return highest
 
 
-def _read(path: Path) -> tuple[str | None, Mapping[str, frozenset[str]]]:
+def _read(path: StoragePlace) -> tuple[str | None, Mapping[str, frozenset[str]]]:
     try:
         content = json.loads(read_file(path))
         files = {name: frozenset(names) for name, names in content["files"].items()}

@@ -19,6 +19,7 @@ from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import Slot, folder_of, kept_slots, seen_files
 from livemart.land.sources.log_looks import LogLook, log_looks
 from livemart.state.places import StateFolder
+from livemart.storage.location import StoragePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class SourceLag:
         return max(0.0, (now - self.looked_at).total_seconds())
 
 
-def source_lags(warehouse: Path, landing: Path | None) -> dict[str, SourceLag]:
+def source_lags(warehouse: StoragePlace, landing: Path | None) -> dict[str, SourceLag]:
     """Return what waits for each source table that the stream has begun to read.
 
     Args:
@@ -95,7 +96,9 @@ def _lag_of_log(look: LogLook) -> SourceLag:
     )
 
 
-def _lag_of_files(checkpoint: Path, folder: LandingFolder, position: int, slot: Slot) -> SourceLag:
+def _lag_of_files(
+    checkpoint: StoragePlace, folder: LandingFolder, position: int, slot: Slot
+) -> SourceLag:
     seen = seen_files(checkpoint, position)
     place = folder_of(folder.root, slot.path)
     waiting: list[os.stat_result] = []

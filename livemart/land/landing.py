@@ -54,6 +54,7 @@ from livemart.state.checkpoint import open_checkpoint, read_epoch
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
+from livemart.storage.location import StoragePlace
 
 # For a source without its own limit: a backlog of days is taken in steps.
 _MOST_BYTES = 1 << 30
@@ -130,8 +131,8 @@ class Landing:
         self._readers: Mapping[str, DeliveryReader] = {
             name: self._logs.get(name, self._files) for name in self._sources
         }
-        self._looks = LogLooks(warehouse.root, self._logs)
-        self._record_sizes = RecordSizes(warehouse.root)
+        self._looks = LogLooks(warehouse.place, self._logs)
+        self._record_sizes = RecordSizes(warehouse.place)
         self._limited: Sequence[tuple[Slot, Limits]] = ()
         self._until: Mapping[str, Offsets] | None = None
         self._limit = Limit.of(settings.lane if settings else "auto")
@@ -155,7 +156,7 @@ class Landing:
 
     def stream(
         self,
-        checkpoint: Path,
+        checkpoint: StoragePlace,
         body: Callable[[LandedBatch], None],
         *,
         trigger: Literal["available_now"] | timedelta,
@@ -332,9 +333,9 @@ class Landing:
         return dict(counts)
 
     def _manifests(self) -> ManifestStore:
-        return ManifestStore(StateFolder(self._warehouse.root).files, self._epoch)
+        return ManifestStore(StateFolder(self._warehouse.place).files, self._epoch)
 
-    def _planned(self, checkpoint: Path) -> Mapping[str, tuple[str, ...]]:
+    def _planned(self, checkpoint: StoragePlace) -> Mapping[str, tuple[str, ...]]:
         """Return the files of a micro-batch that was begun and will be replayed, by relation."""
         done = last_committed(checkpoint)
         newest = next(self._manifests().newest_first(), None)

@@ -116,7 +116,7 @@ class MicroBatch:
     def __post_init__(self) -> None:
         self._tags = Tags(self.epoch, self.manifest.batch_id)
         self._stamp = Stamp(self.manifest.batch_id, self.manifest.landed_at)
-        self._staging = LocalFolder(self.warehouse.root).staging
+        self._staging = LocalFolder(self.warehouse.place).staging
         self._letters = LetterBox(self.spark, self.warehouse, self._tags.rows)
         self._file_letters = FileLetters(self.warehouse, self._tags, self._stamp)
         self._drift_stop = DriftStop(self.spark, self.warehouse, self._tags)

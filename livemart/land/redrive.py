@@ -29,7 +29,8 @@ from livemart.land.sources.files.names import name_for
 from livemart.project.graph import SourceTable
 from livemart.project.sources import FILES_KIND
 from livemart.state.atomic_files import read_file, remove_state_file, replace_file
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder, StateFolder
+from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
 
 # Rows of one file.
@@ -60,13 +61,14 @@ class Redrive:
     def __init__(self, warehouse: Warehouse, landing: Path) -> None:
         self._warehouse = warehouse
         self._landing = landing
-        self._folder = StateFolder(warehouse.root).redrives
+        self._folder = StateFolder(warehouse.place).redrives
+        self._lock = LocalFolder(warehouse.place).redrive_lock
 
     @contextmanager
     def begun(self) -> Iterator[Redrive]:
         """Wait for any other re-drive, and finish what one that was cut off has begun."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with (self._folder / ".lock").open("w") as lock:
+        self._lock.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             for name in open_storage(self._folder).names():
                 if name.endswith(".json"):
@@ -110,7 +112,7 @@ class Redrive:
 
     def _write_down(
         self, relation: str, source: SourceTable, header: bytes, records: Sequence[Redriven]
-    ) -> Path:
+    ) -> StoragePlace:
         lines = [*([header] if header else []), *(record.content for record in records)]
         data = b"".join(line + b"\n" for line in lines)
         keys = [letter_key(record.letter) for record in records]
@@ -129,7 +131,7 @@ class Redrive:
         replace_file(path, json.dumps(content))
         return path
 
-    def _finish(self, path: Path) -> None:
+    def _finish(self, path: StoragePlace) -> None:
         failpoint("redrive.before_mark")
         content = json.loads(read_file(path))
         letters = [dict(zip(LETTER_KEY, letter, strict=True)) for letter in content["letters"]]

@@ -40,7 +40,7 @@ def require_fitting(warehouse: Warehouse, sources: Sequence[SourceTable]) -> Non
         if stored is not None and stored != tuple(dead_letters.LETTERS.names):
             misfits.append(
                 f"{letters}: dead letters of another version of livemart, with the columns "
-                f"{', '.join(stored)}: move {warehouse.path(letters)} away"
+                f"{', '.join(stored)}: move {warehouse.location(letters)} away"
             )
     if misfits:
         raise StateError(

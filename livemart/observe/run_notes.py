@@ -34,7 +34,7 @@ from livemart.state.last_run import (
     run_to_json,
 )
 from livemart.state.lock import who_holds
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 
 if TYPE_CHECKING:
     from livemart.project.graph import Project
@@ -174,7 +174,7 @@ class RunNotes:
         Not to a warehouse that is not there, nor while another run holds it; and what was only
         stopped has not been a run.
         """
-        is_there = StateFolder(self._warehouse).path.is_dir()
+        is_there = LocalFolder(self._warehouse).path.is_dir()
         return is_there and ending != "stopped" and who_holds(self._warehouse) is None
 
     def _change(self, **changes: Any) -> None:

@@ -52,6 +52,7 @@ from livemart.project.questions import Question, QuestionLog
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
 from livemart.project.sessions import NodeSessions, new_session, run_statements
 from livemart.settings import Selection, selection_empty
+from livemart.storage.location import StoragePlace
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
@@ -95,7 +96,7 @@ class Dbt:
         *,
         target: str | None = None,
         vars: Mapping[str, object] | None = None,
-        warehouse: Path | None = None,
+        warehouse: StoragePlace | None = None,
         target_dir: Path | None = None,
         session: SessionFactory | None = None,
         progress: Callable[[NodeProgress], None] | None = None,
@@ -105,7 +106,7 @@ class Dbt:
         self.target_dir = target_dir or self.project_dir / "target"
         self._target = target
         self._vars = dict(vars or {})
-        self._warehouse = warehouse.resolve() if warehouse else None
+        self._warehouse = warehouse.resolve() if isinstance(warehouse, Path) else warehouse
         self._session = session and self._noting(session)
         self._progress = progress
         self._manifest: Any = None

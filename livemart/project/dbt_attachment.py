@@ -18,6 +18,7 @@ from livemart.project.questions import (
     columns_question,
     relation_question,
 )
+from livemart.storage.location import Location, StoragePlace
 
 SPARK_MACROS = Path(__file__).with_name("spark_macros")
 CLOCK_MACROS = Path(__file__).with_name("clock_macros")
@@ -40,7 +41,7 @@ Replacement = tuple[Any, str, object]
 @contextmanager
 def attached(
     connection: Connection,
-    warehouse: Path | None,
+    warehouse: StoragePlace | None,
     questions: QuestionLog,
     before_compile: Callable[[Any], None] | None = None,
     only: Collection[str] | None = None,
@@ -83,7 +84,7 @@ def attached(
     names = (_WAREHOUSE, *narrowing)
     before = {name: os.environ.pop(name) for name in names if name in os.environ}
     if warehouse is not None:
-        os.environ[_WAREHOUSE] = str(warehouse)
+        os.environ[_WAREHOUSE] = Location.of(warehouse).spark_url
     elif _WAREHOUSE in before:
         os.environ[_WAREHOUSE] = before[_WAREHOUSE]
     try:
@@ -94,7 +95,7 @@ def attached(
         os.environ.update(before)
 
 
-def attach(session: SessionFactory, warehouse: Path) -> None:
+def attach(session: SessionFactory, warehouse: StoragePlace) -> None:
     """Let the dbt of this process work on `warehouse` through `session`, for good."""
     from dbt.adapters.spark import session as spark_session
     from dbt_common.context import get_invocation_context
@@ -102,7 +103,7 @@ def attach(session: SessionFactory, warehouse: Path) -> None:
     _know_all()
     # dbt has copied the environment before it calls a plugin.
     environment: Any = get_invocation_context().env
-    environment[_WAREHOUSE] = str(warehouse)
+    environment[_WAREHOUSE] = Location.of(warehouse).spark_url
     module: Any = spark_session
     module.Connection = Connection(lambda parameters: SparkCursor(session, parameters))
 

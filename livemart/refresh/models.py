@@ -279,7 +279,7 @@ class _Refresher:
         self, failures: list[ModelFailedError], attempts: int
     ) -> ModelFailedError | None:
         """Return the failure that ends the batch; None once all have failed often enough."""
-        counts = ModelFailures(self.context.warehouse.root)
+        counts = ModelFailures(self.context.warehouse.place)
         counts.keep_only({failure.unique_id for failure in failures})
         again: list[ModelFailedError] = []
         for failure in failures:

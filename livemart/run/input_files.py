@@ -93,7 +93,8 @@ def project_files(settings: Settings) -> ProjectFiles:
     """
     folder = profiles_folder(settings.project_dir, settings.profiles_dir)
     left_out = (settings.warehouse, settings.landing, target_folder(settings))
-    return ProjectFiles(settings.project_dir, folder, left_out)
+    on_disk = [place for place in left_out if isinstance(place, Path)]
+    return ProjectFiles(settings.project_dir, folder, on_disk)
 
 
 def waiting_files(settings: Settings) -> WaitingFiles | None:

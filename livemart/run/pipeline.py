@@ -281,7 +281,7 @@ class Pipeline:
         return uncounted.merge(batches, self.runtime.log.newest())
 
     def _uncounted(self, runner: BatchRunner) -> UncountedBatches:
-        return UncountedBatches(self.runtime.warehouse.root, runner.epoch)
+        return UncountedBatches(self.runtime.warehouse.place, runner.epoch)
 
     def _run(
         self,

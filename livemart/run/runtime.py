@@ -27,6 +27,7 @@ from livemart.state.last_pass import forget_pass, last_pass_at
 from livemart.state.places import StateFolder
 from livemart.state.refusals import clear_refusal
 from livemart.state.snapshots import SnapshotLog
+from livemart.storage.location import Location, StoragePlace
 
 # The rest is imported where it is used: much of it loads while the JVM starts.
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Runtime:
             self.cache.write(cached)
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Path | Location:
         """Spark's checkpoint of the landing stream."""
         return StateFolder(self.settings.warehouse).checkpoint
 
@@ -386,7 +387,7 @@ def open_dbt(
 
 def compiling_session(
     start: SessionFactory,
-    warehouse: Path,
+    warehouse: StoragePlace,
     versions: Callable[[], Mapping[str, int]] = lambda: {},
 ) -> SessionFactory:
     """Return a function that gives dbt a session, for models that ask for tables while compiling.

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import structlog
 
@@ -25,6 +24,7 @@ from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.kept_snapshots import forget_ended, kept_snapshots
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
+from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
 from livemart.storage.storage import Storage
 
@@ -45,7 +45,7 @@ class RemovedFiles:
 
 
 def remove_old_files(
-    warehouse: Path, now: datetime, *, is_trial: bool = False
+    warehouse: StoragePlace, now: datetime, *, is_trial: bool = False
 ) -> Iterator[RemovedFiles]:
     """Remove the old files of each table, and of the snapshot log; yield the result of each.
 
@@ -76,7 +76,7 @@ def remove_old_files(
         yield _remove("snapshots", storage, (), is_trial=is_trial)
 
 
-def _forget_snapshots(warehouse: Path, now: datetime) -> RemovedFiles:
+def _forget_snapshots(warehouse: StoragePlace, now: datetime) -> RemovedFiles:
     """Forget the snapshots whose tables can no longer be read; return why, if that fails."""
     try:
         SnapshotLog(warehouse).forget(now - RETENTION, kept_snapshots(warehouse, now).keys())
@@ -119,7 +119,7 @@ def _drop(stage: str, storage: Storage, now: datetime, *, is_trial: bool) -> Rem
     return RemovedFiles(stage, len(entries), sum(entry.size for entry in entries))
 
 
-def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None:
+def keep_up(warehouse: StoragePlace, now: datetime, step: Callable[[str], None]) -> None:
     """Remove old files once a day; a failure is logged, and tried again tomorrow.
 
     Args:
@@ -162,16 +162,16 @@ def _report(removed: Sequence[RemovedFiles]) -> None:
 
 
 def note_upkeep(
-    warehouse: Path, now: datetime, looked_into: Mapping[str, datetime] | None = None
+    warehouse: StoragePlace, now: datetime, looked_into: Mapping[str, datetime] | None = None
 ) -> None:
     """Keep when old files were removed last, and when tables were looked into, by their id."""
     looked_into = _noted(warehouse) if looked_into is None else looked_into
     write_state_file(StateFolder(warehouse).upkeep, {**looked_into, "at": now})
 
 
-def _last_upkeep(warehouse: Path) -> datetime | None:
+def _last_upkeep(warehouse: StoragePlace) -> datetime | None:
     return _noted(warehouse).get("at")
 
 
-def _noted(warehouse: Path) -> dict[str, datetime]:
+def _noted(warehouse: StoragePlace) -> dict[str, datetime]:
     return read_state_file(StateFolder(warehouse).upkeep, dict[str, datetime]) or {}

@@ -17,6 +17,7 @@ from livemart.spark.view_columns import ProjectView, ViewColumns
 from livemart.spark_sql import literal, quoted
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
+from livemart.storage.location import Location, StoragePlace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +29,7 @@ _STORAGE_FIELDS = 7
 
 def register(
     spark: SparkSession,
-    warehouse: Path,
+    warehouse: StoragePlace,
     project: Project | None = None,
     *,
     remakes_views: bool = False,
@@ -43,6 +44,7 @@ def register(
     Returns:
         The relations (`schema.identifier`) that were not registered before, tables first.
     """
+    root, catalogued = Location.of(warehouse), Warehouse(warehouse)
     saved = _saved_views(warehouse)
     functions = _saved_functions(warehouse) if project is None else project.functions
     views = saved if project is None else _project_views(project)
@@ -50,7 +52,7 @@ def register(
     tables = [
         relation
         # Not a log without a commit, which a build that was killed may leave: Spark refuses it.
-        for relation in Warehouse(warehouse).relations()
+        for relation in catalogued.relations()
         if relation not in views
     ]
     schemas = {relation.partition(".")[0] for relation in (*tables, *views)}
@@ -60,15 +62,14 @@ def register(
         schemas |= {source.schema.lower() for source in project.sources.values()}
         schemas.add(project.target_schema.lower())
     for schema in sorted(schemas - registered.keys()):
-        location = literal(str(warehouse / schema))
+        location = literal((root / schema).spark_url)
         spark.sql(f"create database if not exists {quoted(schema)} location {location}")
     added = [relation for relation in tables if not _is_in(registered, relation)]
     pinned = versions or {}
-    _register_tables(spark, warehouse, [relation for relation in added if relation not in pinned])
+    _register_tables(spark, catalogued, [relation for relation in added if relation not in pinned])
     for relation in added:
         if relation in pinned:
-            path = str(warehouse.joinpath(*relation.split(".", 1)))
-            rows = f"select * from delta.{quoted(path)} version as of {pinned[relation]}"
+            rows = f"select * from {catalogued.sql_at(relation, pinned[relation])}"
             spark.sql(f"create view {name_of(relation)} as {rows}")
     columns = None
     if not (pinned or any(registered.values())):
@@ -90,7 +91,7 @@ def register(
     return added
 
 
-def save_views(spark: SparkSession, warehouse: Path) -> None:
+def save_views(spark: SparkSession, warehouse: StoragePlace) -> None:
     """Keep the SQL of the views as the catalog has them, for a `register` that knows no project.
 
     Needs a session with its own JVM, not one of Spark Connect.
@@ -107,7 +108,7 @@ def save_views(spark: SparkSession, warehouse: Path) -> None:
     write_state_file(StateFolder(warehouse).views, views)
 
 
-def _register_tables(spark: SparkSession, warehouse: Path, relations: Sequence[str]) -> None:
+def _register_tables(spark: SparkSession, warehouse: Warehouse, relations: Sequence[str]) -> None:
     """Make the entries that `create table ... using delta location ...` makes, but read no log.
 
     The statement reads it in a Spark job: in a process of seconds, most of what one waits for.
@@ -131,12 +132,13 @@ def _register_tables(spark: SparkSession, warehouse: Path, relations: Sequence[s
     external = _external(spark)
     for relation in relations:
         schema, name = relation.split(".", 1)
-        folder = warehouse.joinpath(schema, name).absolute()
+        location = warehouse.location(relation)
+        uri = location.spark_url if location.scheme else f"file:{Path(location.url).absolute()}"
         entry = make(
             # As Spark looks for it; the folder of somebody else may have capitals.
             identifier(name.lower(), some(schema.lower()), catalog),
             kind,
-            storage.copy(some(to_uri(f"file:{folder}")), *stored),
+            storage.copy(some(to_uri(uri)), *stored),
             no_columns,
             provider,
             *optional,
@@ -213,12 +215,12 @@ def _project_views(project: Project) -> dict[str, ProjectView]:
     }
 
 
-def _saved_views(warehouse: Path) -> dict[str, ProjectView]:
+def _saved_views(warehouse: StoragePlace) -> dict[str, ProjectView]:
     # Not kept yet, or torn: the next process that knows the project keeps them again.
     return read_state_file(StateFolder(warehouse).views, dict[str, ProjectView]) or {}
 
 
-def _saved_functions(warehouse: Path) -> tuple[str, ...]:
+def _saved_functions(warehouse: StoragePlace) -> tuple[str, ...]:
     return read_state_file(StateFolder(warehouse).functions, tuple[str, ...]) or ()
 
 

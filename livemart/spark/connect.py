@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.errors import StateError
 from livemart.state.lock import Holder, who_holds
 from livemart.state.places import LocalFolder
+from livemart.storage.location import StoragePlace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import RetryPolicy
 
 
-def connect_settings(warehouse: Path) -> dict[str, str]:
+def connect_settings(warehouse: StoragePlace) -> dict[str, str]:
     """Return the Spark settings of the server, with a new token; the system chooses the port."""
     token = secrets.token_urlsafe(32)
     path = LocalFolder(warehouse).connect_token
@@ -43,7 +43,7 @@ def connect_port(spark: SparkSession) -> int:
     return int(getattr(service, "MODULE$").localPort())
 
 
-def connect_url(warehouse: Path, holder: Holder | None) -> str | None:
+def connect_url(warehouse: StoragePlace, holder: Holder | None) -> str | None:
     """Return SPARK_REMOTE for the server of `holder`, token included; None if it has none."""
     if holder is None or holder.connect_port is None:
         return None
@@ -55,7 +55,7 @@ def connect_url(warehouse: Path, holder: Holder | None) -> str | None:
     return f"sc://localhost:{holder.connect_port}/;token={token}"
 
 
-def join(url: str, warehouse: Path, holder: Holder) -> SparkSession:
+def join(url: str, warehouse: StoragePlace, holder: Holder) -> SparkSession:
     """Return a session of the server at `url`, which `holder` runs; see `retry_policy`."""
     from pyspark.sql import SparkSession
 
@@ -65,7 +65,7 @@ def join(url: str, warehouse: Path, holder: Holder) -> SparkSession:
     return session
 
 
-def retry_policy(warehouse: Path, holder: Holder) -> RetryPolicy:
+def retry_policy(warehouse: StoragePlace, holder: Holder) -> RetryPolicy:
     """Return Spark's own policy while `holder` lives; after its end a call fails with RUNNER_ENDED.
 
     No process will answer then, and Spark would go on asking for ten minutes.

@@ -20,6 +20,7 @@ from livemart.spark.terminal import TERMINAL
 from livemart.state.atomic_files import replace_file
 from livemart.state.lock import who_holds
 from livemart.state.places import LocalFolder
+from livemart.storage.location import StoragePlace
 
 
 def environment_lines(settings: Settings) -> list[str]:
@@ -65,7 +66,7 @@ def _prepended(name: str, folder: Path) -> str:
     return f"export {name}={shlex.quote(os.pathsep.join(parts))}"
 
 
-def _write_configuration(warehouse: Path, jars: tuple[Path, ...], memory: str) -> Path:
+def _write_configuration(warehouse: StoragePlace, jars: tuple[Path, ...], memory: str) -> Path:
     """Write `spark-defaults.conf` and `log4j2.properties`, for `pyspark` or `spark-sql` by hand."""
     folder = LocalFolder(warehouse).spark_conf
     folder.mkdir(parents=True, exist_ok=True)

@@ -106,7 +106,9 @@ class LargeLane:
             return Commit(self._warehouse.version(relation), skipped=True)
         before = self._warehouse.row_count(relation)
         with self._tagged(tag), _conflicts(relation):
-            rows.write.format("delta").mode("append").save(str(self._warehouse.path(relation)))
+            rows.write.format("delta").mode("append").save(
+                self._warehouse.location(relation).spark_url
+            )
         self._warehouse.written_by_spark(relation)
         version = self._warehouse.version(relation)
         added = self._warehouse.row_count(relation, version) - before
@@ -148,7 +150,7 @@ class LargeLane:
         if partition_by:
             writer = writer.partitionBy(*spelled)
         with self._tagged(tag), _conflicts(relation):
-            writer.save(str(self._warehouse.path(relation)))
+            writer.save(self._warehouse.location(relation).spark_url)
         self._warehouse.written_by_spark(relation)
         version = self._warehouse.version(relation)
         return Commit(version, self._warehouse.row_count(relation, version))
@@ -157,7 +159,7 @@ class LargeLane:
         self, relation: str, staged: str, schema: StructType, key: Sequence[str], *, has_old: bool
     ) -> str:
         """Return the one statement that applies the staged change set."""
-        table = f"delta.{quoted(str(self._warehouse.path(relation)))}"
+        table = f"delta.{quoted(self._warehouse.location(relation).spark_url)}"
         columns = ", ".join(quoted(name) for name in schema.names)
         typed = ", ".join(
             f"cast({quoted(f.name)} as {type_text(f.dataType)}) as {quoted(f.name)}" for f in schema

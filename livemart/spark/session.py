@@ -21,6 +21,7 @@ from livemart.spark.jars import require_jars
 from livemart.spark.java import require_java
 from livemart.spark.jvm import jvm_options
 from livemart.state.places import LocalFolder
+from livemart.storage.location import Location, StoragePlace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def session_settings(
-    warehouse: Path, jars: tuple[Path, ...], master: str = "local[2]"
+    warehouse: StoragePlace, jars: tuple[Path, ...], master: str = "local[2]"
 ) -> dict[str, str]:
     """Return every Spark setting the project depends on, for a local warehouse.
 
@@ -42,7 +43,7 @@ def session_settings(
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.warehouse.dir": str(warehouse),
+        "spark.sql.warehouse.dir": Location.of(warehouse).spark_url,
         # Day-time intervals add local days: 168 h would be 167 h over a clock change (SPARK-34761).
         "spark.sql.session.timeZone": "UTC",
         # dbt-spark turns ANSI off on the shared session; anything else would differ between lanes.

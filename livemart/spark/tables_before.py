@@ -26,7 +26,7 @@ class TablesBefore:
         """Return a table as it was, with the columns and types that it has since."""
         from pyspark.sql import functions as sql
 
-        path = str(self.warehouse.path(relation))
+        path = self.warehouse.location(relation).spark_url
         reader = self.spark.read.format("delta")
         rows = reader.option("versionAsOf", self.versions[relation]).load(path)
         for field in spark_schema(self.warehouse.arrow_schema(relation)):

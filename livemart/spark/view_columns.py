@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
@@ -23,6 +22,7 @@ from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
+from livemart.storage.location import StoragePlace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ class ViewColumns:
     def __init__(
         self,
         spark: SparkSession,
-        warehouse: Path,
+        warehouse: StoragePlace,
         views: Mapping[str, ProjectView],
         tables: Iterable[str],
     ) -> None:

@@ -12,10 +12,10 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from livemart.errors import StateError
 from livemart.state.atomic_files import read_file, replace_file
+from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
 
 EPOCH_FILE = "livemart_epoch.json"
@@ -55,7 +55,7 @@ class Recorded:
         return self.batch_id >= batch_id or self.is_landed(batch_id)
 
 
-def last_commit_at(checkpoint: Path) -> datetime | None:
+def last_commit_at(checkpoint: StoragePlace) -> datetime | None:
     """Return when a micro-batch last ran to its end, with news or without; None if none has."""
     if (batch_id := _last_batch(checkpoint / "commits")) is None:
         return None
@@ -64,7 +64,9 @@ def last_commit_at(checkpoint: Path) -> datetime | None:
     return None if entry is None else datetime.fromtimestamp(entry.modified_s, UTC)
 
 
-def open_checkpoint(checkpoint: Path, recorded: Recorded | None, *, new_epoch: bool) -> Epoch:
+def open_checkpoint(
+    checkpoint: StoragePlace, recorded: Recorded | None, *, new_epoch: bool
+) -> Epoch:
     """Return the epoch of `checkpoint`, made here if checkpoint and log are both new.
 
     Args:
@@ -104,7 +106,7 @@ def open_checkpoint(checkpoint: Path, recorded: Recorded | None, *, new_epoch: b
     return epoch
 
 
-def read_epoch(checkpoint: Path) -> Epoch | None:
+def read_epoch(checkpoint: StoragePlace) -> Epoch | None:
     """Return the epoch that `checkpoint` carries, None if it carries none.
 
     Raises:
@@ -124,17 +126,30 @@ def read_epoch(checkpoint: Path) -> Epoch | None:
         ) from error
 
 
-def _start_epoch(checkpoint: Path, replaces: str | None) -> Epoch:
-    if checkpoint.exists():
-        replaced = checkpoint.with_name(f"{checkpoint.name}.replaced-{uuid.uuid4().hex[:8]}")
-        checkpoint.rename(replaced)
+def _start_epoch(checkpoint: StoragePlace, replaces: str | None) -> Epoch:
+    _move_away(checkpoint)
     epoch = Epoch(uuid.uuid4().hex, replaces)
     content = {"epoch": epoch.id, "replaces": epoch.replaces}
     replace_file(checkpoint / EPOCH_FILE, json.dumps(content))
     return epoch
 
 
-def _refuse_older(checkpoint: Path, recorded: Recorded) -> None:
+def _move_away(checkpoint: StoragePlace) -> None:
+    """Keep what a checkpoint holds beside it.
+
+    The rest of a move that was cut short has no epoch, and so the next one moves it.
+    """
+    storage = open_storage(checkpoint)
+    if names := storage.names():
+        name = f"{checkpoint.name}.replaced-{uuid.uuid4().hex[:8]}"
+        replaced = open_storage(checkpoint.parent / name)
+        for name in names:
+            replaced.put(name, storage.get(name))
+        storage.delete([EPOCH_FILE])
+        storage.delete(names)
+
+
+def _refuse_older(checkpoint: StoragePlace, recorded: Recorded) -> None:
     """A batch runs once its offsets are written: fewer offsets than batches is an old copy."""
     planned = _last_batch(checkpoint / "offsets")
     planned = -1 if planned is None else planned
@@ -147,7 +162,7 @@ def _refuse_older(checkpoint: Path, recorded: Recorded) -> None:
         )
 
 
-def _refuse_torn(checkpoint: Path, recorded: Recorded | None) -> None:
+def _refuse_torn(checkpoint: StoragePlace, recorded: Recorded | None) -> None:
     storage, newest = open_storage(checkpoint), dict[str, int]()
     for name in storage.names():
         folder, _, file = name.rpartition("/")
@@ -171,11 +186,11 @@ def _refuse_torn(checkpoint: Path, recorded: Recorded | None) -> None:
         raise StateError("CHECKPOINT_TORN", f"{path}: {rest}", hint=hint)
 
 
-def _last_batch(folder: Path) -> int | None:
+def _last_batch(folder: StoragePlace) -> int | None:
     return max(logged_batches(folder), default=None)
 
 
-def logged_batches(folder: Path) -> list[int]:
+def logged_batches(folder: StoragePlace) -> list[int]:
     """Return the micro-batches that one of Spark's logs holds, the first one first."""
     return sorted(int(name) for name in open_storage(folder).names() if name.isdigit())
 

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from livemart.state.atomic_files import read_state_file, write_state_file
+from livemart.state.atomic_files import read_state_file, remove_state_file, write_state_file
 from livemart.state.checkpoint import last_commit_at
 from livemart.state.places import StateFolder
+from livemart.storage.location import StoragePlace
+from livemart.storage.opening import open_storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +50,27 @@ class LastPass:
     """Record logs that its sources read."""
 
 
-def keep_pass(warehouse: Path, last: LastPass) -> None:
+def keep_pass(warehouse: StoragePlace, last: LastPass) -> None:
     """Keep the inputs of a pass."""
     write_state_file(StateFolder(warehouse).last_pass, last)
 
 
-def kept_pass(warehouse: Path) -> LastPass | None:
+def kept_pass(warehouse: StoragePlace) -> LastPass | None:
     """Return the inputs of the newest pass; None if it has, or may have, left something to do."""
     with suppress(OSError):
         return read_state_file(StateFolder(warehouse).last_pass, LastPass)
     return None
 
 
-def forget_pass(warehouse: Path) -> None:
+def forget_pass(warehouse: StoragePlace) -> None:
     """Forget it, before anything is written."""
-    StateFolder(warehouse).last_pass.unlink(missing_ok=True)
+    remove_state_file(StateFolder(warehouse).last_pass)
 
 
-def last_pass_at(warehouse: Path) -> datetime | None:
+def last_pass_at(warehouse: StoragePlace) -> datetime | None:
     """Return when a pass last ran to its end, with news or without; None if none has."""
-    times = [last_commit_at(StateFolder(warehouse).checkpoint)]
-    with suppress(FileNotFoundError):
-        changed = StateFolder(warehouse).last_pass.stat().st_mtime
-        times.append(datetime.fromtimestamp(changed, UTC))
+    state = StateFolder(warehouse)
+    times = [last_commit_at(state.checkpoint)]
+    if (entry := open_storage(state.path).head(state.last_pass.name)) is not None:
+        times.append(datetime.fromtimestamp(entry.modified_s, UTC))
     return max((time for time in times if time is not None), default=None)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,6 +18,7 @@ from pydantic_core import to_jsonable_python
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.lock import who_holds
 from livemart.state.places import StateFolder
+from livemart.storage.location import StoragePlace
 
 # `incomplete`: it has run to its end, but the snapshot is held or lacks models.
 Ending = Literal["ok", "incomplete", "failed", "stopped", "killed"]
@@ -112,12 +112,12 @@ class LastRun:
 _FORM = TypeAdapter(LastRun)
 
 
-def keep_last_run(warehouse: Path, run: LastRun) -> None:
+def keep_last_run(warehouse: StoragePlace, run: LastRun) -> None:
     """Keep how a run goes, in the place of what was kept before."""
     write_state_file(StateFolder(warehouse).last_run, run)
 
 
-def read_last_run(warehouse: Path) -> LastRun | None:
+def read_last_run(warehouse: StoragePlace) -> LastRun | None:
     """Return how the newest run goes; None if none was kept, or its file is unreadable.
 
     One that has not ended and whose process does not hold the warehouse was killed.

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from livemart.errors import StateError
 from livemart.state.places import LocalFolder
+from livemart.storage.location import StoragePlace
 
 # How long a lock is held while no process says that it holds it: its holder is about to say it. Or
 # it was killed, and its JVM is about to end.
@@ -49,7 +50,7 @@ class WarehouseLock:
     or until this holder gives the warehouse free.
     """
 
-    def __init__(self, warehouse: Path, holder: Holder, descriptor: int) -> None:
+    def __init__(self, warehouse: StoragePlace, holder: Holder, descriptor: int) -> None:
         self.descriptor = descriptor
         self._file = LocalFolder(warehouse).holder
         self._open_files = ExitStack()
@@ -80,7 +81,7 @@ class WarehouseLock:
 
 
 @contextmanager
-def hold_warehouse(warehouse: Path) -> Iterator[WarehouseLock]:
+def hold_warehouse(warehouse: StoragePlace) -> Iterator[WarehouseLock]:
     """Hold the right to write `warehouse` until the block ends or the process and its JVM die.
 
     Raises:
@@ -99,7 +100,7 @@ def hold_warehouse(warehouse: Path) -> Iterator[WarehouseLock]:
             lock.close()
 
 
-def runner_lives(warehouse: Path) -> StateError:
+def runner_lives(warehouse: StoragePlace) -> StateError:
     """Return the error that says who holds `warehouse`."""
     unknown = "another process: the JVM of a killed runner, or a runner of another version"
     return StateError(
@@ -109,12 +110,12 @@ def runner_lives(warehouse: Path) -> StateError:
     )
 
 
-def is_held(warehouse: Path) -> bool:
+def is_held(warehouse: StoragePlace) -> bool:
     """Return True if some process says that it holds `warehouse`, and lives."""
     return _read_held(warehouse) is not None
 
 
-def who_holds(warehouse: Path) -> Holder | None:
+def who_holds(warehouse: StoragePlace) -> Holder | None:
     """Return the holder of `warehouse`, by its own description; None if it is free."""
     text = _read_held(warehouse)
     if text is None:
@@ -126,7 +127,7 @@ def who_holds(warehouse: Path) -> Holder | None:
         return None
 
 
-def _take(descriptor: int, warehouse: Path) -> None:
+def _take(descriptor: int, warehouse: StoragePlace) -> None:
     ends_at = time.monotonic() + _PATIENCE_S
     while not _is_free(descriptor, fcntl.LOCK_EX):
         if is_held(warehouse) or time.monotonic() > ends_at:
@@ -134,7 +135,7 @@ def _take(descriptor: int, warehouse: Path) -> None:
         time.sleep(_POLL_S)
 
 
-def _read_held(warehouse: Path) -> str | None:
+def _read_held(warehouse: StoragePlace) -> str | None:
     """Return the holder's description of itself; None if the warehouse is free."""
     try:
         with LocalFolder(warehouse).holder.open(encoding="utf-8") as file:

@@ -10,8 +10,8 @@ that a machine keeps for itself: those of a bucket are in its own folder of stat
     files/EPOCH/uncounted/        landed batches that no snapshot counts yet
     log_looks.json                what record logs held when they were last asked
     record_sizes.json             how many bytes of files a record of each source takes
-    ingested_keys.jsonl           requests that were taken by HTTP and may be sent again
-    redrives/                     records that are on their way from dead letters to landing again
+    ingested_keys.jsonl *         requests that were taken by HTTP and may be sent again
+    redrives/, its .lock *        records that are on their way from dead letters to landing again
     failures.json                 how often models have failed in a row
     last_pass.json                what the newest pass looked at, if it left nothing to do
     last_run.json                 how the newest run goes, and what all runs have done
@@ -34,14 +34,9 @@ that a machine keeps for itself: those of a bucket are in its own folder of stat
 
 from __future__ import annotations
 
-import hashlib
-import os
-from pathlib import Path
 from typing import Generic, TypeVar
 
-from livemart.storage.location import Location, StoragePlace
-
-_FOLDER = "_livemart"
+from livemart.storage.location import STATE_FOLDER, StoragePlace, machine_folder
 
 _Place = TypeVar("_Place", bound=StoragePlace)
 
@@ -50,7 +45,7 @@ class StateFolder(Generic[_Place]):
     """The places below `_livemart` of one warehouse: paths, or locations, as the warehouse is."""
 
     def __init__(self, warehouse: _Place) -> None:
-        self.path = warehouse / _FOLDER
+        self.path = warehouse / STATE_FOLDER
         self.snapshots = self.path / "snapshots"
         self.checkpoint = self.path / "checkpoint"
         self.files = self.path / "files"
@@ -62,7 +57,6 @@ class StateFolder(Generic[_Place]):
         self.log_looks = self.path / "log_looks.json"
         self.record_sizes = self.path / "record_sizes.json"
         self.redrives = self.path / "redrives"
-        self.ingested_keys = self.path / "ingested_keys.jsonl"
         self.failures = self.path / "failures.json"
         self.project_refusal = self.path / "project_refusal.json"
         self.views = self.path / "views.json"
@@ -77,9 +71,11 @@ class LocalFolder:
     """The paths of what one machine keeps of a warehouse for itself."""
 
     def __init__(self, warehouse: StoragePlace) -> None:
-        self.path = _local_path(warehouse)
+        self.path = machine_folder(warehouse)
         self.compiled_project = self.path / "compiled_project"
         self.staging = self.path / "staging"
+        self.ingested_keys = self.path / "ingested_keys.jsonl"
+        self.redrive_lock = self.path / "redrives" / ".lock"
         self.lock = self.path / "lock"
         self.holder = self.path / "holder.json"
         self.spark_conf = self.path / "conf"
@@ -88,11 +84,3 @@ class LocalFolder:
         self.spark_log = self.path / "spark.log"
         self.session_key = self.path / "session_key"
         self.ended_sessions = self.path / "ended_sessions"
-
-
-def _local_path(warehouse: StoragePlace) -> Path:
-    location = Location.parse(str(warehouse))
-    if not location.scheme:
-        return Path(location.url, _FOLDER)
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state, "livemart", hashlib.sha256(location.url.encode()).hexdigest()[:16])

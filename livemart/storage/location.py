@@ -5,10 +5,15 @@ Used by each storage, and where deltalake or Spark are given a table.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
+
+# Holds all state of a warehouse beside its tables.
+STATE_FOLDER = "_livemart"
 
 _URL = re.compile(r"([a-z][a-z0-9]+)://([a-z0-9][a-z0-9.-]+)((?:/[^/?#]+)*)/?")
 
@@ -36,6 +41,11 @@ class Location:
     scheme: str = ""
     bucket: str = ""
     path: str = ""
+
+    @classmethod
+    def of(cls, place: StoragePlace | str) -> Location:
+        """Return the location of a path or a URL, see `parse`; a location is its own."""
+        return place if isinstance(place, cls) else cls.parse(str(place))
 
     @classmethod
     def parse(cls, place: Path | str) -> Location:
@@ -75,6 +85,11 @@ class Location:
         return Location.parse(self.url.rpartition("/")[0])
 
     @property
+    def place(self) -> Path | Location:
+        """The path of a disk; in a bucket the location itself."""
+        return self if self.scheme else Path(self.url)
+
+    @property
     def spark_url(self) -> str:
         """The name by which Spark opens the folder: Hadoop calls `s3` by another scheme.
 
@@ -82,3 +97,15 @@ class Location:
         's3a://mart/eu'
         """
         return f"s3a{self.url.removeprefix('s3')}" if self.scheme == "s3" else self.url
+
+
+def machine_folder(warehouse: StoragePlace) -> Path:
+    """Return the folder of what this machine keeps of a warehouse for itself.
+
+    On a disk it is the one that holds the state of the warehouse, too.
+    """
+    location = Location.of(warehouse)
+    if not location.scheme:
+        return Path(location.url, STATE_FOLDER)
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state, "livemart", hashlib.sha256(location.url.encode()).hexdigest()[:16])

@@ -19,7 +19,7 @@ def open_storage(place: StoragePlace | str) -> Storage:
     Raises:
         ConfigError: EXTRA_MISSING; ValueError: a URL that names no bucket of a known kind.
     """
-    location = place if isinstance(place, Location) else Location.parse(str(place))
+    location = Location.of(place)
     match location.scheme:
         case "":
             return LocalStorage(location)

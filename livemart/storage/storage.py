@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyarrow.fs import FileSystem
 
@@ -34,6 +34,7 @@ class ObjectEntry:
     modified_s: float
 
 
+@runtime_checkable
 class Storage(Protocol):
     """Objects below `location`. Safe to use from several threads.
 

@@ -73,7 +73,7 @@ class _Project:
 
 def _open(folder: Path, spark: SparkSession) -> _Project:
     settings = load_settings({}, environ={}, directory=folder)
-    settings.warehouse.mkdir()
+    (folder / "warehouse").mkdir()
     return _Project(folder, load_runtime(settings, lambda: spark, Silent().handle))
 
 

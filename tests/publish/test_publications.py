@@ -52,7 +52,7 @@ class Shop:
 
     @property
     def store_file(self) -> Path:
-        return self.settings.warehouse / "_livemart" / "serving.db"
+        return self.warehouse.root / "_livemart" / "serving.db"
 
     def publications(self) -> Publications:
         return Publications(self.project, self.warehouse, self.log, self.settings, Event())

@@ -104,7 +104,7 @@ def test_what_waits_for_each_source_is_measured_in_records_bytes_and_seconds(
     tmp_path: Path,
 ) -> None:
     settings = make_settings(tmp_path)
-    checkpoint = StateFolder(settings.warehouse).checkpoint
+    checkpoint = StateFolder(tmp_path / "warehouse").checkpoint
     checkpoint.mkdir(parents=True)
     place_slots(checkpoint, {"s.files": "files/*", "s.gone": "gone/*"})
     path = settings.landing / "files" / "1"

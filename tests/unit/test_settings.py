@@ -71,6 +71,24 @@ def test_a_warehouse_may_have_signs_that_deltalake_reads_as_they_are(
     assert (tmp_path / name / "mart" / "numbers" / "_delta_log").is_dir()
 
 
+@pytest.mark.parametrize(
+    "flags, said",
+    [
+        ({"landing": "s3://mart/landing"}, "--landing: found 's3://mart/landing'"),
+        ({"warehouse": "ftp://mart/eu"}, "--warehouse: found 'ftp://mart/eu'"),
+        ({"warehouse": "s3://key:secret@mart/eu"}, r"found 's3://key:\*\*\*@mart/eu'"),
+        ({"warehouse": "s3://mart/eu?sig=secret"}, "found 's3://mart/eu'"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused_without_its_secret(
+    flags: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigErrors, match=said) as caught:
+        load_settings(flags, environ={}, directory=tmp_path)
+
+    assert "secret" not in str(caught.value)
+
+
 def test_an_instant_without_a_zone_is_utc(tmp_path: Path) -> None:
     expected = datetime(2026, 3, 1, 11, tzinfo=UTC)
 

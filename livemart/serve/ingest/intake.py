@@ -17,7 +17,7 @@ from livemart.project.graph import SourceTable
 from livemart.project.sources import FILES_KIND
 from livemart.serve.ingest.endpoint import Intake
 from livemart.settings import Settings
-from livemart.state.places import StateFolder
+from livemart.state.places import LocalFolder
 
 _FORMATS = ("json", "text")
 
@@ -34,7 +34,7 @@ def open_intake(settings: Settings) -> Iterator[Intake | None]:
         return
     project = read_project(settings)
     sources = [source for source in project.sources.values() if takes_records(source)]
-    keys = IngestedKeys(StateFolder(settings.warehouse).ingested_keys, settings.landing)
+    keys = IngestedKeys(LocalFolder(settings.warehouse).ingested_keys, settings.landing)
     commit = GroupCommit(settings.landing, keys)
     try:
         yield Intake(by_names(sources), commit)

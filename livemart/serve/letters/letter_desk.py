@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 from threading import Lock
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from livemart.land.letters.chosen_letters import LetterChoice, letter_relations
 from livemart.land.letters.letter_pages import LetterPage, LetterPlace, read_letter_page
 from livemart.land.letters.redriven import marks_relation
 from livemart.serve.http.problems import Kinds, ProblemError
+from livemart.storage.location import StoragePlace
 
 # Time, batch, and source, origin and reason as the digits of their bytes: whatever matches is the
 # place of a letter, of one that is there or not.
@@ -33,7 +33,7 @@ class LetterProblemError(ProblemError):
 class LetterDesk:
     """The dead letters of one warehouse."""
 
-    def __init__(self, warehouse: Path) -> None:
+    def __init__(self, warehouse: StoragePlace) -> None:
         self._warehouse = Warehouse(warehouse)
         # The memory of one reading is bounded, however many letters exist; that of many is not.
         self._one_at_a_time = Lock()
@@ -48,7 +48,7 @@ class LetterDesk:
         if not letters:
             raise LetterProblemError(
                 "LETTERS_MISSING",
-                f"no table of dead letters in {self._warehouse.root}: nothing has landed "
+                f"no table of dead letters in {self._warehouse.place}: nothing has landed "
                 "there yet, or this server runs on another machine than the pipeline",
             )
         tables = [name for it in letters for name in (it, marks_relation(it))]

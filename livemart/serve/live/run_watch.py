@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from livemart.state.last_run import LastRun, read_last_run, run_from_json
+from livemart.storage.location import StoragePlace
 from livemart.store.reader import StoreReader
 
 
@@ -28,7 +28,7 @@ class RunWatch:
 
     def __init__(
         self,
-        warehouse: Path,
+        warehouse: StoragePlace,
         reader: StoreReader,
         seconds: float = 1,
         clock: Callable[[], float] = time.monotonic,

@@ -46,7 +46,7 @@ def build_letters(
         {
             "--project-dir": settings.project_dir,
             "--profiles-dir": settings.profiles_dir,
-            "--warehouse": settings.warehouse,
+            "--warehouse": str(settings.warehouse),
             "--landing": settings.landing,
         }
     )

@@ -96,9 +96,9 @@ def shop(tmp_path: Path) -> Shop:
         dbt=SimpleNamespace(files_read=lambda: {str(project_dir / "models" / "totals.sql")}),
     )
     runtime.is_as_looked_at = lambda: Runtime.is_as_looked_at(runtime)  # type: ignore[arg-type]
-    open_checkpoint(StateFolder(settings.warehouse).checkpoint, None, new_epoch=False)
-    epoch = read_epoch(StateFolder(settings.warehouse).checkpoint)
-    offsets = StateFolder(settings.warehouse).checkpoint / "offsets"
+    open_checkpoint(StateFolder(warehouse.root).checkpoint, None, new_epoch=False)
+    epoch = read_epoch(StateFolder(warehouse.root).checkpoint)
+    offsets = StateFolder(warehouse.root).checkpoint / "offsets"
     offsets.mkdir()
     for batch_id in range(2):
         (offsets / str(batch_id)).write_text("v1\n{}\n")
@@ -264,7 +264,7 @@ def test_readers_are_told_and_a_store_without_the_snapshot_is_something_to_do(sh
     ids=["asks the warehouse", "reads files elsewhere", "a model not served", "many files"],
 )
 def test_where_it_cannot_be_told_nothing_is_kept(shop: Shop, change: dict[str, Any]) -> None:
-    (StateFolder(shop.settings.warehouse).last_pass).unlink()
+    (StateFolder(shop.runtime.warehouse.root).last_pass).unlink()
     if questions := change.get("questions"):
         shop.runtime.project = replace(shop.runtime.project, questions=questions)
     if files_read := change.get("files_read"):
@@ -323,13 +323,13 @@ def test_a_record_log_that_is_away_is_something_to_do(
 def test_a_record_log_that_cannot_be_kept_keeps_the_pass_from_it(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
-    StateFolder(shop.settings.warehouse).last_pass.unlink()
+    StateFolder(shop.runtime.warehouse.root).last_pass.unlink()
     _read_a_log(shop, monkeypatch)
     match reason:
         case "records wait":
             _looked(shop, {"orders": 1})
         case "never asked":
-            StateFolder(shop.settings.warehouse).log_looks.unlink()
+            StateFolder(shop.runtime.warehouse.root).log_looks.unlink()
         case _:
             monkeypatch.setattr(FolderLog, "has_plain_options", False)
 
@@ -346,7 +346,7 @@ def test_an_edit_while_a_pass_runs_is_work_for_the_next(shop: Shop) -> None:
 
 
 def test_a_checkpoint_that_is_lost_is_told_as_a_full_pass_tells_it(shop: Shop) -> None:
-    shutil.rmtree(StateFolder(shop.settings.warehouse).checkpoint)
+    shutil.rmtree(StateFolder(shop.runtime.warehouse.root).checkpoint)
 
     with pytest.raises(StateError, match="CHECKPOINT_LOST"):
         shop.is_idle()

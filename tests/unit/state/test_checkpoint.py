@@ -151,6 +151,7 @@ def test_a_new_epoch_keeps_the_old_checkpoint_and_names_what_it_replaces(tmp_pat
     assert made.id != old
     assert json.loads((tmp_path / "c" / EPOCH_FILE).read_text())["replaces"] == old
     assert (kept[0] / "offsets" / "5").exists()
+    assert not (tmp_path / "c" / "offsets" / "5").exists()
 
 
 def test_a_new_epoch_that_was_interrupted_goes_on(tmp_path: Path) -> None:

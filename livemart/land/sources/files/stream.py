@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -22,14 +22,18 @@ from pydantic import TypeAdapter
 
 from livemart.errors import StateError
 from livemart.land.sources.files.folder import spelled_out
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_file, remove_state_file, replace_file
 from livemart.state.checkpoint import logged_batches
+from livemart.storage.location import Location, StoragePlace
+from livemart.storage.opening import open_storage
+from livemart.storage.scratch import folder_until_exit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 SLOTS_FILE = "livemart_sources.json"
+_COMPACTED = ".compact"
 _GLOB = "*?[]{}\\"
 # Spark forgets files older than this beside newer ones: never, or a late file would be lost.
 _MAX_FILE_AGE = "36500d"
@@ -74,7 +78,7 @@ class Slot:
 _SLOTS = TypeAdapter(list[Slot])
 
 
-def find_unplaced(checkpoint: Path, patterns: Mapping[str, str]) -> list[str]:
+def find_unplaced(checkpoint: StoragePlace, patterns: Mapping[str, str]) -> list[str]:
     """Return the relations that `place_slots` would give a new slot, sorted."""
     placed = {
         name for slot in _still_read(kept_slots(checkpoint), patterns) for name in slot.relations
@@ -82,7 +86,7 @@ def find_unplaced(checkpoint: Path, patterns: Mapping[str, str]) -> list[str]:
     return sorted(patterns.keys() - placed)
 
 
-def place_slots(checkpoint: Path, patterns: Mapping[str, str]) -> list[Slot]:
+def place_slots(checkpoint: StoragePlace, patterns: Mapping[str, str]) -> list[Slot]:
     """Return the slots of a checkpoint, with new relations added at the end, and keep them."""
     before = kept_slots(checkpoint)
     slots = _still_read(before, patterns)
@@ -96,27 +100,27 @@ def place_slots(checkpoint: Path, patterns: Mapping[str, str]) -> list[Slot]:
     return slots
 
 
-def kept_slots(checkpoint: Path) -> list[Slot]:
+def kept_slots(checkpoint: StoragePlace) -> list[Slot]:
     """Return the slots of a checkpoint as they were placed; none before the first stream."""
-    path = checkpoint / SLOTS_FILE
-    return _SLOTS.validate_json(path.read_bytes()) if path.exists() else []
+    try:
+        return _SLOTS.validate_json(read_file(checkpoint / SLOTS_FILE))
+    except FileNotFoundError:
+        return []
 
 
-def seen_files(checkpoint: Path, position: int) -> frozenset[Path]:
+def seen_files(checkpoint: StoragePlace, position: int) -> frozenset[Path]:
     """Return the files of a slot that some micro-batch has been given; positions begin with 1.
 
     Raises:
         StateError: CHECKPOINT_TORN.
     """
     log = checkpoint / "sources" / str(position)
-    names = [path for path in log.glob("*") if not path.name.startswith(".")]
     # A compacted file repeats all before it.
-    compacted = [int(path.stem) for path in names if path.suffix == ".compact"]
-    newest = max(compacted, default=-1)
-    files = {path for path in names if path.suffix != ".compact" and int(path.name) > newest}
+    newest = max(_compacted(log), default=-1)
+    names = [str(step) for step in logged_batches(log) if step > newest]
     if newest >= 0:
-        files.add(log / f"{newest}.compact")
-    return frozenset(file for path in files for _, file in _entries(path))
+        names.append(f"{newest}{_COMPACTED}")
+    return frozenset(file for name in names for _, file in _entries(log / name))
 
 
 def _still_read(slots: Sequence[Slot], patterns: Mapping[str, str]) -> list[Slot]:
@@ -126,7 +130,7 @@ def _still_read(slots: Sequence[Slot], patterns: Mapping[str, str]) -> list[Slot
     ]
 
 
-def last_committed(checkpoint: Path) -> int:
+def last_committed(checkpoint: StoragePlace) -> int:
     """Return the last micro-batch that Spark will not replay; -1 for none."""
     return max(logged_batches(checkpoint / "commits"), default=-1)
 
@@ -134,7 +138,7 @@ def last_committed(checkpoint: Path) -> int:
 def start_stream(
     spark: SparkSession,
     landing: Path,
-    checkpoint: Path,
+    checkpoint: StoragePlace,
     slots: Sequence[tuple[Slot, Limits]],
     body: Callable[[int], None],
     trigger: Literal["available_now"] | timedelta,
@@ -155,8 +159,6 @@ def start_stream(
         .load()
         .select(nothing)
     )
-    idle = checkpoint.parent / f"{checkpoint.name}.idle"
-    idle.mkdir(parents=True, exist_ok=True)
     parts = [tick]
     for slot, limits in slots:
         reader = spark.readStream.format("text").option("maxFileAge", _MAX_FILE_AGE)
@@ -164,7 +166,7 @@ def start_stream(
             reader = reader.option("maxFilesPerTrigger", limits.max_files)
         if limits.max_bytes is not None:
             reader = reader.option("maxBytesPerTrigger", limits.max_bytes)
-        pattern = _listed(idle)
+        pattern = _listed(_idle_folder())
         if slot.relations and _has_refused_names(landing, slot.path):
             for name, option in _LISTED.items():
                 reader = reader.option(name, option)
@@ -178,15 +180,23 @@ def start_stream(
     def run(_: DataFrame, batch_id: int) -> None:
         body(batch_id)
 
-    writer = union.writeStream.foreachBatch(run).option("checkpointLocation", str(checkpoint))
+    writer = union.writeStream.foreachBatch(run).option(
+        "checkpointLocation", Location.of(checkpoint).spark_url
+    )
     if not isinstance(trigger, timedelta):
         return writer.trigger(availableNow=True).start()
     milliseconds = max(1, trigger // timedelta(milliseconds=1))
     return writer.trigger(processingTime=f"{milliseconds} milliseconds").start()
 
 
+@cache
+def _idle_folder() -> Path:
+    """Return an empty folder, which the sources without a reader look at."""
+    return folder_until_exit("idle")
+
+
 def files_of_batch(
-    checkpoint: Path, batch_id: int, slots: Sequence[Slot]
+    checkpoint: StoragePlace, batch_id: int, slots: Sequence[Slot]
 ) -> dict[str, tuple[Path, ...]]:
     """Return the files of a micro-batch by relation, as Spark planned them.
 
@@ -207,37 +217,42 @@ def files_of_batch(
     return files
 
 
-def _offsets(checkpoint: Path, batch_id: int, count: int) -> list[int]:
+def _offsets(checkpoint: StoragePlace, batch_id: int, count: int) -> list[int]:
     """Return the last step of each slot's source log that a micro-batch includes; -1 for none."""
     path = checkpoint / "offsets" / str(batch_id)
     try:
-        _, _, _tick, *sources = path.read_text(encoding="utf-8").splitlines()
+        _, _, _tick, *sources = read_file(path).decode().splitlines()
         steps = [-1 if text == "-" else int(json.loads(text)["logOffset"]) for text in sources]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise _torn(path, error) from error
     return steps + [-1] * (count - len(steps))
 
 
-def _logged(log: Path, step: int) -> Iterator[Path]:
+def _logged(log: StoragePlace, step: int) -> Iterator[Path]:
     """Return the files of one step; a compacted log file repeats all before it."""
-    path = log / str(step)
-    if not path.exists():
-        compacted = (int(file.stem) for file in log.glob("*.compact") if file.stem.isdigit())
-        path = log / f"{min((last for last in compacted if last >= step), default=step)}.compact"
-    return (file for batch_id, file in _entries(path) if batch_id == step)
+    name = str(step)
+    if open_storage(log).head(name) is None:
+        name = f"{min((it for it in _compacted(log) if it >= step), default=step)}{_COMPACTED}"
+    return (file for batch_id, file in _entries(log / name) if batch_id == step)
 
 
-def _entries(path: Path) -> Iterator[tuple[int, Path]]:
+def _compacted(log: StoragePlace) -> list[int]:
+    """Return the last steps of the compacted files of a log."""
+    names = (name for name in open_storage(log).names() if name.endswith(_COMPACTED))
+    return [int(it) for name in names if (it := name.removesuffix(_COMPACTED)).isdigit()]
+
+
+def _entries(path: StoragePlace) -> Iterator[tuple[int, Path]]:
     """Yield the files that a log file names, with their step."""
     try:
-        _, *entries = path.read_text(encoding="utf-8").splitlines()
+        _, *entries = read_file(path).decode().splitlines()
         for entry in map(json.loads, entries):
             yield int(entry["batchId"]), Path(unquote(urlsplit(entry["path"]).path))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise _torn(path, error) from error
 
 
-def _widen_offsets(checkpoint: Path, sources: int) -> None:
+def _widen_offsets(checkpoint: StoragePlace, sources: int) -> None:
     """Tell Spark that the sources added last have given nothing yet.
 
     It refuses to start if a checkpoint names fewer sources than the query has. The last two
@@ -246,10 +261,10 @@ def _widen_offsets(checkpoint: Path, sources: int) -> None:
     folder = checkpoint / "offsets"
     for batch_id in logged_batches(folder)[-2:]:
         path = folder / str(batch_id)
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_file(path).decode().splitlines()
         missing = sources - (len(lines) - 2)
         if missing > 0:
-            folder.joinpath(f".{batch_id}.crc").unlink(missing_ok=True)
+            remove_state_file(folder / f".{batch_id}.crc")
             replace_file(path, "\n".join([*lines, *["-"] * missing]))
 
 
@@ -320,7 +335,7 @@ def _plain(folder: Path) -> str:
     return "".join(f"\\{sign}" if sign in _GLOB else sign for sign in str(folder))
 
 
-def _torn(path: Path, error: Any) -> StateError:
+def _torn(path: StoragePlace, error: Any) -> StateError:
     return StateError(
         "CHECKPOINT_TORN",
         f"{path}: {error}",

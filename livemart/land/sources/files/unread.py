@@ -16,6 +16,7 @@ from pathlib import Path
 from livemart.land.sources.files.folder import LandingFolder, is_spelled, matches
 from livemart.land.sources.files.stream import kept_slots
 from livemart.state.places import StateFolder
+from livemart.storage.location import StoragePlace
 
 # To look at more would delay what is asked for.
 _MOST_FILES = 20_000
@@ -41,7 +42,7 @@ class UnreadFiles:
         return f"unread {self.example}{more}: {self.why}"
 
 
-def unread_files(warehouse: Path, landing: Path) -> tuple[UnreadFiles, ...]:
+def unread_files(warehouse: StoragePlace, landing: Path) -> tuple[UnreadFiles, ...]:
     """Return what the sources of the last stream do not read, by folder, the most files first.
 
     At most five folders, of the first 20,000 files that are met. Nothing before the first stream.
