@@ -109,9 +109,7 @@ def _logged_change(table: Storage, relation: str, version: int, schema: pa.Schem
             rows = read_change_file(table, action, schema)
             signs.append(pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows))
             pieces.append(rows)
-    except FileNotFoundError as error:
-        raise changes_unavailable(relation, version, first_lines(error)) from error
-    except OnlySparkError as error:
+    except (FileNotFoundError, OnlySparkError) as error:
         raise changes_unavailable(relation, version, first_lines(error)) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise changes_unavailable(relation, version, f"its schema differs ({error})") from error

@@ -116,11 +116,10 @@ class Warehouse:
         A folder whose name starts with `_` or `.` holds none.
         """
         schemas = [it for it in self._storage.folders() if not it.startswith(("_", "."))]
-        names = [
-            f"{schema}.{name}"
-            for schema in schemas
-            for name in ([identifier] if identifier else self._storage.folders(schema))
-        ]
+        if identifier:
+            names = [f"{schema}.{identifier}" for schema in schemas]
+        else:
+            names = [name for schema in schemas for name in self.folders_of(schema)]
         return [relation for relation in names if self.exists(relation)]
 
     def folders_of(self, schema: str) -> list[str]:

@@ -230,10 +230,8 @@ class BatchRunner:
                 starts[unique_id] = Broken(message)
 
         def before_model(unique_id: str, inputs: PinnedInputs) -> None:
-            query, is_rebuilt = (
-                runtime.plans.stored[unique_id],
-                isinstance(starts[unique_id], Rebuild),
-            )
+            query = runtime.plans.stored[unique_id]
+            is_rebuilt = isinstance(starts[unique_id], Rebuild)
             questions.ask(query.owner.unique_id, inputs, asks_all=is_rebuilt)
             if query.made_by == "dbt":
                 with questions.one_dbt:
