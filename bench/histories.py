@@ -98,13 +98,15 @@ def _measure(
         say(f"built in {build_s:.1f} s")
         rounds = mart.refresh(_batches(count, known, accounts, warm_up + counted))[warm_up:]
         full_s, is_equal = mart.recompute(folder / "scratch", _MODELS)
-    refresh_s = median(it.refresh_s - it.checks_s for it in rounds)
+    refresh_s = median(each.refresh_s - each.checks_s for each in rounds)
     report(f"histories_refresh_{label}_s", refresh_s)
     report(f"histories_full_{label}_s", full_s)
     report(f"histories_full_over_refresh_{label}", full_s / refresh_s)
     for name in _MODELS:
-        report(f"histories_model_{label}_ms/{name}", median(it.models_ms[name] for it in rounds))
-        commits = [it.commits_ms.get(name, 0) for it in rounds]
+        report(
+            f"histories_model_{label}_ms/{name}", median(each.models_ms[name] for each in rounds)
+        )
+        commits = [each.commits_ms.get(name, 0) for each in rounds]
         report(f"histories_commit_{label}_ms/{name}", median(commits))
     return refresh_s, is_equal
 

@@ -52,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for _ in range(given.rounds):
                 for kind, (project, _) in places.items():
                     seconds[kind].append(run_command(folder / kind, "refresh", project))
-            say(str({kind: [round(it, 2) for it in each] for kind, each in seconds.items()}))
+            say(
+                str({kind: [round(second, 2) for second in each] for kind, each in seconds.items()})
+            )
     report("refresh_idle_command_s", median(seconds["files"]))
     report(
         "refresh_idle_command_topic_over_files", median(seconds["topic"]) / median(seconds["files"])

@@ -141,7 +141,9 @@ class Mart:
         """Land rows of one source without files, each table by a commit."""
         # Its own: what it remembers of ten million rows goes with it.
         warehouse = Warehouse(self.runtime.settings.warehouse)
-        source = next(it for it in self.runtime.project.sources.values() if it.name == name)
+        source = next(
+            source for source in self.runtime.project.sources.values() if source.name == name
+        )
         create_tables(warehouse, [source], "history")
         for number, rows in enumerate(chunks):
             count = rows.num_rows

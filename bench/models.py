@@ -355,7 +355,7 @@ def _recompute_in_duckdb(mart: Mart) -> tuple[float, dict[str, int]]:
         for model in project.models.values():
             db.register("stored", warehouse.read(model.relation))
             names = ", ".join(db.sql("from stored").columns)
-            both = [f"select {names} from {it}" for it in ("stored", model.relation)]
+            both = [f"select {names} from {relation}" for relation in ("stored", model.relation)]
             counted = "select count(*) from ({} except all {})"
             found = [
                 db.execute(counted.format(*sides)).fetchall()[0][0] for sides in (both, both[::-1])

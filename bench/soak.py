@@ -113,7 +113,9 @@ class Soak:
         others = [
             path
             for path in state.path.rglob("*")
-            if not any(path.is_relative_to(it) for it in (state.snapshots, state.checkpoint))
+            if not any(
+                path.is_relative_to(folder) for folder in (state.snapshots, state.checkpoint)
+            )
             and not path.name.startswith(store.name)
         ]
         yield "livemart_files", Sizes.of(others).files
@@ -122,7 +124,10 @@ class Soak:
         yield "python_rss_mb", _resident_mb("self")
         yield "jvm_rss_mb", sum(map(_resident_mb, _jvms()))
         rounds = self.mart.rounds[-20:]
-        yield "refresh_s", sorted(it.refresh_s for it in rounds)[len(rounds) // 2] if rounds else 0
+        yield (
+            "refresh_s",
+            sorted(each.refresh_s for each in rounds)[len(rounds) // 2] if rounds else 0,
+        )
 
 
 def _of_tables(warehouse: Path) -> Iterator[tuple[str, float]]:

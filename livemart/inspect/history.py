@@ -58,12 +58,13 @@ def render_history(snapshots: Sequence[SnapshotHistory]) -> str:
     if not snapshots:
         return "no snapshot yet\n  next: run `build`"
     lines = []
-    for it in snapshots:
-        as_of = f", as of {it.as_of:%Y-%m-%d %H:%M}" if it.as_of else ""
-        end = f", kept until {it.kept_until:%Y-%m-%d %H:%M:%S}" if it.kept_until else ""
+    for row in snapshots:
+        as_of = f", as of {row.as_of:%Y-%m-%d %H:%M}" if row.as_of else ""
+        end = f", kept until {row.kept_until:%Y-%m-%d %H:%M:%S}" if row.kept_until else ""
         lines.append(
-            f"snapshot {it.snapshot_id}  {it.finished_at:%Y-%m-%d %H:%M:%S}  {it.kind}, {it.status}"
-            f"{as_of}, {counted(it.rows_changed, 'row')} changed in {it.took_s:.1f} s{end}"
+            f"snapshot {row.snapshot_id}  {row.finished_at:%Y-%m-%d %H:%M:%S}  "
+            f"{row.kind}, {row.status}{as_of}, "
+            f"{counted(row.rows_changed, 'row')} changed in {row.took_s:.1f} s{end}"
         )
         changed = [
             (
@@ -72,7 +73,7 @@ def render_history(snapshots: Sequence[SnapshotHistory]) -> str:
                 model.strategy,
                 _took(model),
             )
-            for model in it.models
+            for model in row.models
             if model.rows_changed or model.strategy != _UNCHANGED
         ]
         lines += aligned(changed) if changed else []

@@ -93,7 +93,11 @@ def _source_named(text: str, relations: Sequence[str], tables: Warehouse) -> str
     name = text.strip().lower()
     if "." in name and tables.exists(name):
         return name
-    meant = [it for it in relations if name in (it.lower(), it.lower().partition(".")[2])]
+    meant = [
+        relation
+        for relation in relations
+        if name in (relation.lower(), relation.lower().partition(".")[2])
+    ]
     if len(meant) == 1:
         return meant[0]
     raise ConfigError(

@@ -53,7 +53,7 @@ def describe_plans(
         selected: unique ids to list; all if None.
     """
     stored = stored_queries(project, plans)
-    stages = {it.owner.unique_id: it for it in stored.values() if it.is_stage}
+    stages = {query.owner.unique_id: query for query in stored.values() if query.is_stage}
     return {
         "session": _session(project.session, (*project.acting_hooks, *_of_dbt_alone(project))),
         "models": [

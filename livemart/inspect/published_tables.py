@@ -79,7 +79,7 @@ def require_files(warehouse: StoragePlace, snapshot: Snapshot) -> None:
     tables = Warehouse(warehouse)
     for table in _tables(tables, snapshot):
         files = tables.files(table.relation, table.version)
-        if not all(files.storage.head(unquote(it.path)) for it in files.files()):
+        if not all(files.storage.head(unquote(file.path)) for file in files.files()):
             raise version_gone(table.relation, table.version)
 
 

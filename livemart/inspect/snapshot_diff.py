@@ -91,24 +91,24 @@ def diff_snapshots(
 
 def diff_exit_code(diffs: Sequence[ModelDiff]) -> int:
     """Return 1 if a model differs, 3 if none does and one could not be compared, else 0."""
-    if any(it.is_different for it in diffs):
+    if any(diff.is_different for diff in diffs):
         return 1
-    return 0 if all(it.is_compared for it in diffs) else 3
+    return 0 if all(diff.is_compared for diff in diffs) else 3
 
 
-def render_diff(it: ModelDiff, first: int, second: int) -> str:
+def render_diff(diff: ModelDiff, first: int, second: int) -> str:
     """Return a line for a model, and below it up to 20 of the rows that differ."""
-    if not it.is_compared:
-        return f"{it.model}  NOT COMPARED  ({it.note})"
-    if not it.is_different:
-        return f"{it.model}  equal"
-    counts = ((it.only_in_first, first), (it.only_in_second, second))
+    if not diff.is_compared:
+        return f"{diff.model}  NOT COMPARED  ({diff.note})"
+    if not diff.is_different:
+        return f"{diff.model}  equal"
+    counts = ((diff.only_in_first, first), (diff.only_in_second, second))
     words = [f"{count:,} only in {snapshot_id}" for count, snapshot_id in counts if count]
-    lines = [f"{it.model}  DIFFERENT  {', '.join(words)}"]
-    for example in it.examples:
+    lines = [f"{diff.model}  DIFFERENT  {', '.join(words)}"]
+    for example in diff.examples:
         values = ", ".join(f"{name}={value}" for name, value in example.row.items())
         lines.append(f"  only in {example.snapshot_id} ({example.count}x): {values}")
-    hidden = it.only_in_first + it.only_in_second - sum(row.count for row in it.examples)
+    hidden = diff.only_in_first + diff.only_in_second - sum(row.count for row in diff.examples)
     if hidden > 0:
         lines.append(f"  and {hidden:,} more")
     return "\n".join(lines)
@@ -139,8 +139,8 @@ def _change(
             is_forward = before.version == low
             return change if is_forward else _weighted(change, pc.negate(change.column(WEIGHT)))
     sides = [
-        None if it is None else tables.read(_relation(relations, name, it), it.version)
-        for it in (before, after)
+        None if state is None else tables.read(_relation(relations, name, state), state.version)
+        for state in (before, after)
     ]
     nothing = next(rows for rows in sides if rows is not None).slice(0, 0)
     old, new = (nothing if rows is None else rows for rows in sides)
@@ -165,7 +165,7 @@ def _relation(relations: Mapping[str, Sequence[str]], name: str, state: ModelSta
             f"{name}: the table that held its rows was recreated or dropped",
             hint="compare later snapshots",
         )
-    return min(of_table, key=lambda it: it.rpartition(".")[2] != own_table_name(name))
+    return min(of_table, key=lambda relation: relation.rpartition(".")[2] != own_table_name(name))
 
 
 def _diff(name: str, change: pa.Table | None, first: int, second: int) -> ModelDiff:

@@ -457,7 +457,9 @@ def _lag_s(row: Snapshot, earlier: Sequence[Snapshot]) -> float | None:
     if row.status == "held" or row.kind != "refresh":
         return None
     held = takewhile(lambda before: before.status == "held", earlier)
-    times = [it.delivered_at for it in (row, *held) if it.delivered_at is not None]
+    times = [
+        snapshot.delivered_at for snapshot in (row, *held) if snapshot.delivered_at is not None
+    ]
     return (row.finished_at - min(times)).total_seconds() if times else None
 
 

@@ -61,7 +61,7 @@ class TiedGroups:
         if self._way(0) is None:
             # There is no other way: no row need be read to know that.
             return Judgement((), [()], ())
-        names = [it for it in self.stored.columns if it.lower() not in self.approximate]
+        names = [name for name in self.stored.columns if name.lower() not in self.approximate]
         keys = self.keys
         differing = different_rows(self.stored, self.recomputed, self.approximate, self.passed_on)
         rows = differing.select(*map(quoted, keys)).distinct()

@@ -111,7 +111,7 @@ def _verdict(group: _Group, computed: Mapping[int, Computed], *, is_last: bool) 
         return "wrong"
     if not is_last:
         return "unknown"
-    width = max(len(row) for row in (*group.stored, *(it for rows in group.answers for it in rows)))
+    width = max(len(row) for rows in (group.stored, *group.answers) for row in rows)
     held = [place for place in range(width) if place not in computed]
     allowed = Counter(row for rows in (*group.answers, group.candidates) for row in rows)
     rows_held = _held_allowed(group, held)
@@ -148,10 +148,10 @@ def _verdict_on_values(
             row[place]
             for rows in group.answers
             for row in rows
-            if tuple(row[it] for it in held) not in fixed
+            if tuple(row[other] for other in held) not in fixed
         )
         others = {
-            row[place] for row in group.stored if tuple(row[it] for it in held) not in fixed
+            row[place] for row in group.stored if tuple(row[other] for other in held) not in fixed
         } - right.keys()
         if others and not (kind == "made" and _lie_between(others, right)):
             verdicts.add("wrong" if kind == "made" or _is_saturated(right) else "unknown")
@@ -164,7 +164,7 @@ def _computed_beside(
     """Return the computed values of rows by what they hold besides."""
     beside: dict[Row, list[Row]] = defaultdict(list)
     for row in rows:
-        beside[tuple(row[it] for it in held)].append(tuple(row[it] for it in computed))
+        beside[tuple(row[other] for other in held)].append(tuple(row[other] for other in computed))
     return beside
 
 

@@ -17,14 +17,14 @@ def render_removed(removed: Sequence[RemovedFiles], *, is_trial: bool) -> str:
     """
     verb = "would remove" if is_trial else "removed"
     lines = []
-    for it in removed:
-        if it.count:
-            lines.append(f"{it.table}: {verb} {_size(it.count, it.size_bytes)}")
-        if it.error is not None:
-            lines.append(f"{it.table}: could not remove its old files: {it.error}")
-    tables, count = counted(len(removed), "table"), sum(it.count for it in removed)
+    for table in removed:
+        if table.count:
+            lines.append(f"{table.table}: {verb} {_size(table.count, table.size_bytes)}")
+        if table.error is not None:
+            lines.append(f"{table.table}: could not remove its old files: {table.error}")
+    tables, count = counted(len(removed), "table"), sum(table.count for table in removed)
     if count:
-        total = _size(count, sum(it.size_bytes for it in removed))
+        total = _size(count, sum(table.size_bytes for table in removed))
         return "\n".join([*lines, f"{tables}: {verb} {total}"])
     return "\n".join([*lines, f"{tables}: no file is old enough to be removed"])
 

@@ -142,9 +142,12 @@ class LogWatcher:
                 self._copy = None
             case events.EditTaken(files, changes):
                 self._log.info("project_edited", files=" ".join(files))
-                for it in changes:
+                for change in changes:
                     self._log.info(
-                        "plan_changed", node=it.unique_id, change=it.word, strategy=it.strategy
+                        "plan_changed",
+                        node=change.unique_id,
+                        change=change.word,
+                        strategy=change.strategy,
                     )
             case events.EditRefused(files, error):
                 self._log.error(

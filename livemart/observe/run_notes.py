@@ -240,11 +240,13 @@ class _StoreCopy:
 
 
 def _failure(error: BaseException, at: datetime) -> RunFailure:
-    cause = next((it for it in causes(error) if isinstance(it, LivemartError)), None)
+    cause = next((raised for raised in causes(error) if isinstance(raised, LivemartError)), None)
     code = cause.code if cause is not None else "UNEXPECTED"
     if full_disk(error) is not None:
         code = "DISK_FULL"
-    models = dict.fromkeys(name for it in causes(error) for name in getattr(it, "models", ()))
+    models = dict.fromkeys(
+        name for raised in causes(error) for name in getattr(raised, "models", ())
+    )
     message = first_lines(cause.message) if cause is not None else first_lines(error)
     return RunFailure(at, code, tuple(models), message[:_MOST_SIGNS])
 

@@ -56,7 +56,7 @@ def register(
         if relation not in views
     ]
     schemas = {relation.partition(".")[0] for relation in (*tables, *views)}
-    schemas |= {name for it in functions if (name := function_schema(it)) is not None}
+    schemas |= {name for statement in functions if (name := function_schema(statement)) is not None}
     if project is not None:
         schemas |= {model.schema.lower() for model in project.models.values()}
         schemas |= {source.schema.lower() for source in project.sources.values()}

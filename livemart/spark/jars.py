@@ -251,10 +251,10 @@ def _fetch(jar: Jar) -> bytes:
 def _roots(settings: str, passwords: HTTPPasswordMgrWithDefaultRealm) -> list[str]:
     """Return the addresses of Maven repositories in an Ivy settings file; take its passwords."""
     tree = parse(settings)
-    for it in tree.iter("credentials"):
-        host, user, password = (it.get(name, "") for name in ("host", "username", "passwd"))
+    for element in tree.iter("credentials"):
+        host, user, password = (element.get(name, "") for name in ("host", "username", "passwd"))
         passwords.add_password(None, host, user, password)
-    return [root for it in tree.iter("ibiblio") if (root := it.get("root"))]
+    return [root for element in tree.iter("ibiblio") if (root := element.get("root"))]
 
 
 def _path_of(jar: Jar, folder: Path) -> Path:

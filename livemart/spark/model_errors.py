@@ -102,7 +102,7 @@ def missing_sources(project: Project, messages: Iterable[str]) -> list[SourceTab
         for mention in _MISSING_TABLE.finditer(message)
     }
     sources = project.sources.values()
-    return [it for it in sources if it.stream is None and it.relation in missing]
+    return [source for source in sources if source.stream is None and source.relation in missing]
 
 
 def syntax_error(spark: SparkSession, text: str) -> tuple[int | None, str] | None:

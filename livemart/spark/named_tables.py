@@ -105,7 +105,7 @@ def _mentions(spark: Any, text: str, temporary: set[str]) -> list[_Mention]:
         if kind == "RelationTimeTravel":
             raise refusal("PARSE_UNSUPPORTED", "an older version of a table")
         if kind == "UnresolvedWith":
-            cte_names |= {str(it._1()).lower() for it in _items(node.cteRelations())}
+            cte_names |= {str(cte._1()).lower() for cte in _items(node.cteRelations())}
         if kind != "UnresolvedRelation":
             continue
         names = tuple(map(str, _items(node.multipartIdentifier())))

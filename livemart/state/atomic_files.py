@@ -68,7 +68,7 @@ def require_state_file(path: StoragePlace, kind: type[_State], *, hint: str) -> 
     try:
         return _read(path, kind)
     except ValidationError as error:
-        faults = (": ".join((*map(str, it["loc"]), it["msg"])) for it in error.errors())
+        faults = (": ".join((*map(str, fault["loc"]), fault["msg"])) for fault in error.errors())
         raise StateError("MANIFEST_TORN", f"{path}: {'; '.join(faults)}", hint=hint) from error
     except ValueError as error:
         raise StateError("MANIFEST_TORN", f"{path}: {error}", hint=hint) from error

@@ -54,7 +54,7 @@ LEFT_OUT = "left out by the selection"
 _Moment = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
 
 # NULL in rows of a log that began without this column.
-_OR_NONE = BeforeValidator(lambda it: it or {})
+_OR_NONE = BeforeValidator(lambda value: value or {})
 
 Kind = Literal["build", "refresh"]
 Status = Literal["published", "held"]
