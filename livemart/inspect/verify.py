@@ -7,43 +7,31 @@ models below it, but for columns that stamp a row with the run that wrote it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import LivemartError
 from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
 from livemart.inspect.published_tables import published_snapshot
+from livemart.inspect.recomputed_tables import RecomputedTables
 from livemart.inspect.tied_groups import TiedGroups, TooManyRows
 from livemart.inspect.ties import Verdict
-from livemart.limits import FEW_STATEMENT_ROWS
 from livemart.own_faults import ends_everything
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.passed_on import passed_on_columns
 from livemart.plan.planner import Full, Inputs, Staged
-from livemart.plan.project_plans import ProjectPlans, views_of
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
-from livemart.plan.unread_text import unsure_words
 from livemart.project.graph import Model, Project, short_name
 from livemart.project.run_values import run_of
-from livemart.project.session_spec import PLAIN, SessionSpec
-from livemart.project.sessions import session_of
-from livemart.run.draft import table_versions
+from livemart.project.session_spec import PLAIN
 from livemart.run.events import ReportEvent, StepBegan
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings, selection_empty
-from livemart.spark.arrow_views import rows_of, to_frame
 from livemart.spark.model_errors import message_of
-from livemart.spark.named_tables import flatten_by_spark
-from livemart.spark.quick_session import is_quick, session_for
 from livemart.state.snapshots import Snapshot
 from livemart.storage.scratch import temporary_folder
 
@@ -156,11 +144,11 @@ def verify_models(
         chosen: unique ids to compare; all if None.
     """
     with temporary_folder("verify") as scratch:
-        recomputation = _Recomputation(spark, warehouse, project, snapshot, scratch)
+        tables = RecomputedTables(spark, warehouse, project, snapshot, scratch)
         try:
-            yield from recomputation.run(chosen)
+            yield from _Verification(tables).run(chosen)
         finally:
-            recomputation.close()
+            tables.close()
 
 
 def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> str:
@@ -183,38 +171,18 @@ def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> st
     return "\n".join(lines)
 
 
-@dataclass(eq=False)
-class _Recomputation:
-    """All models, recomputed, each stored once below `scratch`.
+class _Verification:
+    """Compares the models of one snapshot, each with what its SQL gives now."""
 
-    The session for few rows keeps them in memory instead: to store them takes longer than to
-    compute them.
-    """
-
-    spark: SparkSession
-    warehouse: Warehouse
-    project: Project
-    snapshot: Snapshot
-    scratch: Path
-
-    def __post_init__(self) -> None:
-        self._versions = table_versions(self.project.models, self.snapshot)
-        # Where models are computed in more than one session, all of them must see the same names.
-        self._is_shared = any(model.session != PLAIN for model in self.project.models.values())
-        self._names: dict[str, str] = {}
-        self._columns: dict[str, tuple[str, ...]] = {}
-        self._approximate: dict[str, Mapping[str, str]] = {}
+    def __init__(self, tables: RecomputedTables) -> None:
+        self.tables = tables
+        self.project, self.snapshot = tables.project, tables.snapshot
+        self._declared = {source.relation for source in self.project.sources.values()}
+        self._declared |= {query.relation for query in tables.stored.values()}
         # By relation, for models that were recomputed.
         self._passed_on: dict[str, frozenset[str]] = {}
         # Sources that cannot be read, and why.
         self._unread: dict[str, str] = {}
-        # By spec: which one serves depends on all tables of the snapshot, and these stay the same.
-        self._session = cache(self._choose_session)
-        self._stored = ProjectPlans(self.project, self._stored_columns).stored
-        flats = [flat for it in self._stored.values() if (flat := it.plan.flat) is not None]
-        self._most_places = max((len(flat.occurrences) for flat in flats), default=1)
-        self._declared = {source.relation for source in self.project.sources.values()}
-        self._declared |= {query.relation for query in self._stored.values()}
 
     def run(self, chosen: frozenset[str] | None) -> Iterator[Comparison]:
         for source in self.project.sources.values():
@@ -225,39 +193,17 @@ class _Recomputation:
             if not _is_listed(model):
                 # The models that read it are compared.
                 continue
-            if (query := self._stored.get(unique_id)) is not None:
+            if (query := self.tables.stored.get(unique_id)) is not None:
                 comparison = self._compared(query)
             else:
                 comparison = Comparison(short_name(model.unique_id), False, note=_MADE_BY_BUILDS)
             if chosen is None or unique_id in chosen:
                 yield comparison
 
-    def _stored_columns(self, relation: str) -> tuple[str, ...] | None:
-        """Return the columns of a table of the snapshot: those that the runner has planned with."""
-        if (version := self._versions.get(relation)) is not None:
-            with suppress(LivemartError):
-                return tuple(self.warehouse.arrow_schema(relation, version).names)
-        return None
-
-    def close(self) -> None:
-        """Forget the names that outlive a session."""
-        if self._is_shared:
-            for name in self._names.values():
-                self.spark.catalog.dropGlobalTempView(name.rpartition(".")[2])
-
-    def _choose_session(self, spec: SessionSpec) -> SparkSession:
-        spark = session_of(self.spark, spec)
-        texts = [model.compiled_code or "" for model in self.project.models.values()]
-        try:
-            tables = [self.warehouse.files(*table) for table in self._versions.items()]
-            return session_for(spark, tables, self._most_places, texts)
-        except LivemartError:
-            # Only Spark may be able to read a table, and count its rows.
-            return spark
-
     def _source(self, relation: str, version: int) -> None:
         try:
-            self._name(relation, self._read(self._session(PLAIN), relation, version))
+            session = self.tables.session(PLAIN)
+            self.tables.name(relation, self.tables.read(session, relation, version))
         except Exception as error:
             self._unread[relation] = _reason(error)
 
@@ -270,12 +216,12 @@ class _Recomputation:
         if state is None:
             return unequal(note="not in the snapshot: run `refresh`")
         try:
-            session = self._session(query.session)
+            session = self.tables.session(query.session)
         except Exception as error:
             return unequal(note=f"cannot be recomputed: its session: {_reason(error)}")
         try:
-            stored = self._read(session, relation, state.version)
-            stored_rows = self.warehouse.row_count(relation, state.version)
+            stored = self.tables.read(session, relation, state.version)
+            stored_rows = self.tables.warehouse.row_count(relation, state.version)
         except Exception as error:
             note = f"version {state.version} of {relation} cannot be read: {_reason(error)}"
             return unequal(note=note)
@@ -283,7 +229,7 @@ class _Recomputation:
             note = f"dbt cannot compile it: {' '.join(model.uncompiled.split())}"
             return unequal(stored_rows, note)
         if model.compiled_code is None or query.made_by != "sql":
-            self._name(relation, stored)
+            self.tables.name(relation, stored)
             is_filled = model.filled != "no"
             note = "filled by hooks: not compared" if is_filled else "an input, not recomputed"
             return Comparison(short_name(model.unique_id), True, stored_rows, note)
@@ -298,17 +244,17 @@ class _Recomputation:
             note = f"cannot be recomputed: {reason}"
             return self._uncompared(query, stored, stored_rows, note)
         try:
-            flat, unsure = self._flat(session, query)
+            flat, unsure = self.tables.flat(session, query)
         except Inapplicable as error:
             # Its names cannot be replaced, so it would read what is published, not recomputed.
             note = f"cannot be recomputed: {error.reason.message}"
             return self._uncompared(query, stored, stored_rows, note)
-        missing = [name for name in flat.relations if name not in self._names]
+        missing = [name for name in flat.relations if name not in self.tables.names]
         if foreign := [name for name in missing if name not in self._declared]:
             # The log does not tell which version of such a table was read.
             verb = "is" if len(foreign) == 1 else "are"
             why = "not declared as a source"
-            kinds = {it.relation: it.materialized for it in self.project.models.values()}
+            kinds = {model.relation: model.materialized for model in self.project.models.values()}
             if "other" in map(kinds.get, foreign):
                 why = _MADE_BY_BUILDS
             elif not kinds.keys().isdisjoint(foreign):
@@ -322,17 +268,31 @@ class _Recomputation:
             ]
             note = f"reads what could not be recomputed: {', '.join(unread)}"
             return unequal(stored_rows, note)
+        return self._judged(query, session, stored, stored_rows, flat, unsure)
+
+    def _judged(
+        self,
+        query: StoredQuery,
+        session: SparkSession,
+        stored: DataFrame,
+        stored_rows: int,
+        flat: Flat,
+        unsure: Sequence[str],
+    ) -> Comparison:
+        """Compare stored rows with those of a flat text; `unsure` as of `RecomputedTables.flat`."""
+        plan, relation, name = query.plan, query.relation, short_name(query.owner.unique_id)
+        unequal = partial(Comparison, name, False)
         try:
-            approximate = approximate_columns(flat, self._columns, self._approximate)
-            passed_on = passed_on_columns(flat, self._columns, self._passed_on)
-            recomputed = self._recompute(session, relation, flat, approximate)
+            approximate = approximate_columns(flat, self.tables.columns, self.tables.approximate)
+            passed_on = passed_on_columns(flat, self.tables.columns, self._passed_on)
+            recomputed = self.tables.recompute(session, relation, flat, approximate)
             self._passed_on[relation] = passed_on
-            stamps = [name for name in stored.columns if name.lower() in plan.stamps]
+            stamps = [column for column in stored.columns if column.lower() in plan.stamps]
             compared = stored.drop(*stamps)
             if stamps:
                 recomputed = recomputed.select(*compared.columns).toDF(*compared.columns)
                 # Nothing tells which run wrote a row but the row itself.
-                self._name(relation, stored)
+                self.tables.name(relation, stored)
             differences = compare(compared, recomputed, approximate, passed_on)
         except Exception as error:
             return unequal(stored_rows, f"cannot be recomputed: {_reason(error)}")
@@ -345,123 +305,38 @@ class _Recomputation:
         if unsure and differences.count:
             verdict = "unknown"
             notes.append(f"rows differ, as they may for `{', '.join(unsure)}` in SQL of this kind")
-            self._name(relation, stored)
+            self.tables.name(relation, stored)
         elif may_tie and differences.count:
             groups = TiedGroups(
                 plan,
                 flat,
                 compared,
                 recomputed,
-                lambda way: session.sql(way.render(lambda mention: self._names[mention.relation])),
-                Inputs(self._columns),
+                partial(self.tables.run, session),
+                Inputs(self.tables.columns),
                 approximate,
                 passed_on,
-                self.warehouse.partition_columns(relation),
+                self.tables.warehouse.partition_columns(relation),
             )
-            verdict, about_ties, tied = _judged(groups)
+            verdict, about_ties, tied = _verdict_on(groups)
             notes.append(about_ties)
             if verdict != "wrong":
                 # The models that read it were computed from the stored answer.
-                self._name(relation, stored)
+                self.tables.name(relation, stored)
                 del self._passed_on[relation]
         note = "; ".join(filter(None, notes))
         if verdict == "unknown":
             return unequal(stored_rows, note)
         if verdict == "right":
             differences = replace(differences, count=0, examples=())
-        return Comparison(
-            short_name(model.unique_id), differences.is_equal, stored_rows, note, differences, tied
-        )
+        return Comparison(name, differences.is_equal, stored_rows, note, differences, tied)
 
     def _uncompared(
         self, query: StoredQuery, stored: DataFrame, rows: int, note: str
     ) -> Comparison:
         """Let models above read what is stored of this one, as nothing else can be had."""
-        self._name(query.relation, stored)
+        self.tables.name(query.relation, stored)
         return Comparison(short_name(query.owner.unique_id), False, rows, note)
-
-    def _flat(self, session: SparkSession, query: StoredQuery) -> tuple[Flat, tuple[str, ...]]:
-        """Return the text of a query, and for which words two runs of it may differ unseen.
-
-        Raises:
-            Inapplicable: its tables cannot be replaced by recomputed ones.
-        """
-        if query.plan.flat is not None:
-            # The whole SQL of a model that is cut, too: the rows of a stage are not trusted.
-            return query.plan.flat, ()
-        assert query.owner.compiled_code is not None
-        views = views_of(self.project, query.session)
-        flat, temporary = flatten_by_spark(session, query.owner.compiled_code, views)
-        estimated = {
-            function
-            for relation in flat.relations
-            for function in self._approximate.get(relation, {}).values()
-        }
-        return flat, (*unsure_words(flat.text), *sorted(estimated), *sorted(temporary))
-
-    def _recompute(
-        self,
-        session: SparkSession,
-        relation: str,
-        flat: Flat,
-        approximate: Mapping[str, str],
-    ) -> DataFrame:
-        path = str(self.scratch / relation)
-        result = session.sql(flat.render(lambda mention: self._names[mention.relation]))
-        types = {name.lower(): kind for name, kind in result.dtypes}
-        # By texts alone: Delta does not hold every text of a partition as it was given. By times
-        # none: Spark would store some timestamps as others.
-        partitions = [
-            name
-            for name in self.warehouse.partition_columns(relation)
-            if types.get(name.lower()) == "string"
-        ]
-        # Kept once: models above it read it, and the comparison reads it twice.
-        recomputed = None if partitions else self._in_memory(session, result)
-        if recomputed is None:
-            result.write.format("delta").partitionBy(*partitions).save(path)
-            recomputed = session.read.format("delta").load(path)
-        self._name(relation, recomputed)
-        self._approximate[relation] = approximate
-        return recomputed
-
-    def _in_memory(self, session: SparkSession, result: DataFrame) -> DataFrame | None:
-        """Return the rows as a frame that holds them; None if they are many or Arrow has no type.
-
-        Only the session for few rows does this.
-        """
-        from pyspark.errors import PySparkException
-
-        if not is_quick(session):
-            return None
-        try:
-            rows = rows_of(result.limit(FEW_STATEMENT_ROWS + 1))
-            if rows.num_rows > FEW_STATEMENT_ROWS:
-                return None
-            frame = to_frame(session, rows).coalesce(1)
-        except (PySparkException, pa.ArrowException):
-            # Rows that Arrow cannot hold; or an error of the model's, which writing it will raise.
-            return None
-        return frame if frame.dtypes == result.dtypes else None
-
-    def _read(self, session: SparkSession, relation: str, version: int) -> DataFrame:
-        if is_quick(session):
-            # Spark makes a state of each table before it reads: longer than all of the rest.
-            with suppress(LivemartError, pa.ArrowException):
-                return to_frame(session, self.warehouse.read(relation, version)).coalesce(1)
-        path = self.warehouse.location(relation).spark_url
-        return session.read.format("delta").option("versionAsOf", version).load(path)
-
-    def _name(self, relation: str, rows: DataFrame) -> None:
-        # A seed that models read as a source is named twice.
-        name = self._names.get(relation, f"livemart_verify_{len(self._names)}")
-        if self._is_shared:
-            rows.createOrReplaceGlobalTempView(name.rpartition(".")[2])
-            name = f"global_temp.{name.rpartition('.')[2]}"
-        else:
-            rows.createOrReplaceTempView(name)
-        self._names[relation] = name
-        self._columns[relation] = tuple(rows.columns)
 
 
 def _reason(error: Exception) -> str:
@@ -471,7 +346,7 @@ def _reason(error: Exception) -> str:
     return message_of(error)
 
 
-def _judged(groups: TiedGroups) -> tuple[Verdict, str, tuple[str, ...]]:
+def _verdict_on(groups: TiedGroups) -> tuple[Verdict, str, tuple[str, ...]]:
     """Return whether rows that may tie are right, the note on them, and the groups that tie.
 
     No group is named unless all that differ tie.

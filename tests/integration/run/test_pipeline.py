@@ -13,7 +13,8 @@ from dbt.artifacts.schemas.manifest import WritableManifest
 from dbt.artifacts.schemas.run import RunResultsArtifact
 
 from livemart.errors import ConfigError, PlanError, RefreshError
-from livemart.inspect.verify import _Recomputation, render_comparison, verify_models
+from livemart.inspect.recomputed_tables import RecomputedTables
+from livemart.inspect.verify import render_comparison, verify_models
 from livemart.project.dbt import Dbt
 from livemart.run.idle import has_nothing_to_do
 from livemart.state.snapshots import LEFT_OUT
@@ -549,14 +550,14 @@ def test_verify_runs_sql_that_only_spark_can_take_apart(unbuilt: Mini, spark: Sp
 def test_verify_goes_on_behind_a_model_that_cannot_be_recomputed(
     mini: Mini, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = _Recomputation._recompute
+    real = RecomputedTables.recompute
 
-    def breaks(self: _Recomputation, session: SparkSession, relation: str, *others: Any) -> Any:
+    def breaks(tables: RecomputedTables, session: SparkSession, relation: str, *others: Any) -> Any:
         if relation == "mini.shop_totals":
             raise ArithmeticError("out of paper")
-        return real(self, session, relation, *others)
+        return real(tables, session, relation, *others)
 
-    monkeypatch.setattr(_Recomputation, "_recompute", breaks)
+    monkeypatch.setattr(RecomputedTables, "recompute", breaks)
 
     found = {comparison.model: comparison for comparison in mini.verify()}
 

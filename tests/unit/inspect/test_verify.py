@@ -1,4 +1,4 @@
-"""A recomputed model reads its inputs under names of verify's own: one for each relation."""
+"""A model that cannot be compared is reported, and a selection without any is refused."""
 
 from __future__ import annotations
 
@@ -19,18 +19,6 @@ from tests.models import make_model
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SNAPSHOT = Snapshot(1, "e", 0, "build", None, {}, {}, {}, "published", NOON, NOON)
-
-
-class Rows:
-    """Stands for a frame, and keeps the views that are made."""
-
-    def __init__(self, views: dict[str, Rows], *columns: str) -> None:
-        self.columns = columns
-        self._views = views
-
-    def createOrReplaceTempView(self, name: str) -> None:
-        """Make a view, as Spark spells it."""
-        self._views[name] = self
 
 
 def _project(materialized: str) -> Project:
@@ -66,17 +54,3 @@ def test_a_model_that_builds_alone_make_is_told_as_not_compared(tmp_path: Path) 
     assert found.to_json()["is_equal"] is None
     assert "which only builds run" in found.note
     assert list(verify.verify_models(spark, warehouse, _project("view"), SNAPSHOT)) == []
-
-
-def test_a_seed_that_is_a_source_too_takes_no_other_name(tmp_path: Path) -> None:
-    spark: Any = None
-    project = Project("shop", ".", "shop", {}, {}, {}, {})
-    recomputation = verify._Recomputation(spark, Warehouse(tmp_path), project, SNAPSHOT, tmp_path)
-    views: dict[str, Rows] = {}
-    named: list[Any] = [Rows(views, "id"), Rows(views, "id"), Rows(views, "cost")]
-
-    for relation, rows in zip(["raw.stores", "raw.stores", "raw.supplies"], named, strict=True):
-        recomputation._name(relation, rows)
-
-    assert views[recomputation._names["raw.stores"]] is named[1]
-    assert views[recomputation._names["raw.supplies"]] is named[2]

@@ -1,0 +1,178 @@
+"""Keeps the tables that recomputed SQL reads, of one snapshot, each under its own name.
+
+Used by `verify`. Sources and inputs are the tables of the snapshot; a model is the rows that came
+out of its SQL now, until the caller names its stored rows instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import LivemartError
+from livemart.limits import FEW_STATEMENT_ROWS
+from livemart.plan.project_plans import ProjectPlans, views_of
+from livemart.plan.sql.flatten import Flat
+from livemart.plan.stored_queries import StoredQuery
+from livemart.plan.unread_text import unsure_words
+from livemart.project.graph import Project
+from livemart.project.session_spec import PLAIN, SessionSpec
+from livemart.project.sessions import session_of
+from livemart.run.draft import table_versions
+from livemart.spark.arrow_views import rows_of, to_frame
+from livemart.spark.named_tables import flatten_by_spark
+from livemart.spark.quick_session import is_quick, session_for
+from livemart.state.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(eq=False)
+class RecomputedTables:
+    """The tables of a snapshot, as SQL that recomputes its models reads them."""
+
+    spark: SparkSession
+    warehouse: Warehouse
+    project: Project
+    snapshot: Snapshot
+    scratch: Path
+    """An empty folder, for recomputed models of many rows."""
+
+    def __post_init__(self) -> None:
+        self._versions = table_versions(self.project.models, self.snapshot)
+        # Where models are computed in more than one session, all of them must see the same names.
+        self._is_shared = any(model.session != PLAIN for model in self.project.models.values())
+        # The view of each table, by relation.
+        self.names: dict[str, str] = {}
+        self.columns: dict[str, tuple[str, ...]] = {}
+        # By relation, for models that were recomputed.
+        self.approximate: dict[str, Mapping[str, str]] = {}
+        # By spec: which one serves depends on all tables of the snapshot, and these stay the same.
+        self.session = cache(self._choose_session)
+        self.stored = ProjectPlans(self.project, self._stored_columns).stored
+        flats = [flat for query in self.stored.values() if (flat := query.plan.flat) is not None]
+        self._most_places = max((len(flat.occurrences) for flat in flats), default=1)
+
+    def read(self, session: SparkSession, relation: str, version: int) -> DataFrame:
+        """Return the rows of a table at a version."""
+        if is_quick(session):
+            # Spark makes a state of each table before it reads: longer than all of the rest.
+            with suppress(LivemartError, pa.ArrowException):
+                return to_frame(session, self.warehouse.read(relation, version)).coalesce(1)
+        path = self.warehouse.location(relation).spark_url
+        return session.read.format("delta").option("versionAsOf", version).load(path)
+
+    def name(self, relation: str, rows: DataFrame) -> None:
+        """Let SQL that runs from now on read these rows as a table."""
+        # A seed that models read as a source is named twice.
+        name = self.names.get(relation, f"livemart_verify_{len(self.names)}")
+        if self._is_shared:
+            rows.createOrReplaceGlobalTempView(name.rpartition(".")[2])
+            name = f"global_temp.{name.rpartition('.')[2]}"
+        else:
+            rows.createOrReplaceTempView(name)
+        self.names[relation] = name
+        self.columns[relation] = tuple(rows.columns)
+
+    def flat(self, session: SparkSession, query: StoredQuery) -> tuple[Flat, tuple[str, ...]]:
+        """Return the text of a query, and for which words two runs of it may differ unseen.
+
+        Raises:
+            Inapplicable: its tables cannot be replaced by recomputed ones.
+        """
+        if query.plan.flat is not None:
+            # The whole SQL of a model that is cut, too: the rows of a stage are not trusted.
+            return query.plan.flat, ()
+        assert query.owner.compiled_code is not None
+        views = views_of(self.project, query.session)
+        flat, temporary = flatten_by_spark(session, query.owner.compiled_code, views)
+        estimated = {
+            function
+            for relation in flat.relations
+            for function in self.approximate.get(relation, {}).values()
+        }
+        return flat, (*unsure_words(flat.text), *sorted(estimated), *sorted(temporary))
+
+    def run(self, session: SparkSession, flat: Flat) -> DataFrame:
+        """Return the rows of a flat text over the named tables."""
+        return session.sql(flat.render(lambda mention: self.names[mention.relation]))
+
+    def recompute(
+        self,
+        session: SparkSession,
+        relation: str,
+        flat: Flat,
+        approximate: Mapping[str, str],
+    ) -> DataFrame:
+        """Run the SQL of a model on the named tables, and name its rows.
+
+        The rows are computed once: models above them read them, and a comparison reads them twice.
+        The session for few rows keeps them in memory, which is faster than to store them.
+        """
+        path = str(self.scratch / relation)
+        result = self.run(session, flat)
+        types = {name.lower(): kind for name, kind in result.dtypes}
+        # By texts alone: Delta does not hold every text of a partition as it was given. By times
+        # none: Spark would store some timestamps as others.
+        partitions = [
+            name
+            for name in self.warehouse.partition_columns(relation)
+            if types.get(name.lower()) == "string"
+        ]
+        recomputed = None if partitions else self._in_memory(session, result)
+        if recomputed is None:
+            result.write.format("delta").partitionBy(*partitions).save(path)
+            recomputed = session.read.format("delta").load(path)
+        self.name(relation, recomputed)
+        self.approximate[relation] = approximate
+        return recomputed
+
+    def close(self) -> None:
+        """Forget the names that outlive a session."""
+        if self._is_shared:
+            for name in self.names.values():
+                self.spark.catalog.dropGlobalTempView(name.rpartition(".")[2])
+
+    def _in_memory(self, session: SparkSession, result: DataFrame) -> DataFrame | None:
+        """Return the rows as a frame that holds them; None if they are many or Arrow has no type.
+
+        Only the session for few rows does this.
+        """
+        from pyspark.errors import PySparkException
+
+        if not is_quick(session):
+            return None
+        try:
+            rows = rows_of(result.limit(FEW_STATEMENT_ROWS + 1))
+            if rows.num_rows > FEW_STATEMENT_ROWS:
+                return None
+            frame = to_frame(session, rows).coalesce(1)
+        except (PySparkException, pa.ArrowException):
+            # Rows that Arrow cannot hold; or an error of the model's, which writing it will raise.
+            return None
+        return frame if frame.dtypes == result.dtypes else None
+
+    def _choose_session(self, spec: SessionSpec) -> SparkSession:
+        spark = session_of(self.spark, spec)
+        texts = [model.compiled_code or "" for model in self.project.models.values()]
+        try:
+            tables = [self.warehouse.files(*table) for table in self._versions.items()]
+            return session_for(spark, tables, self._most_places, texts)
+        except LivemartError:
+            # Only Spark may be able to read a table, and count its rows.
+            return spark
+
+    def _stored_columns(self, relation: str) -> tuple[str, ...] | None:
+        """Return the columns of a table of the snapshot: those that the runner has planned with."""
+        if (version := self._versions.get(relation)) is not None:
+            with suppress(LivemartError):
+                return tuple(self.warehouse.arrow_schema(relation, version).names)
+        return None
