@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -22,6 +18,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator
 
 from livemart.publish.publisher import confirm
 from livemart.serve.auth.tokens import Token, TokenStore
+from livemart.serve.server import open_server
+from livemart.settings import load_settings
 from livemart.store.store import Store
 from tests.e2e.raw_orders import AZUL, RawOrders
 from tests.serve.apps import wait_until
@@ -40,7 +38,10 @@ PATIENCE_MS = 1000 * PATIENCE_S
 
 
 class Site:
-    """One server process over one store; `raw` is what was published last."""
+    """One server over one store, in a thread; `raw` is what was published last.
+
+    The command `serve` is the same server; a separate process would take seconds to start.
+    """
 
     def __init__(self, folder: Path, raw: RawOrders) -> None:
         self.raw = raw
@@ -48,7 +49,7 @@ class Site:
         (folder / "_livemart").mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._snapshot_id = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._server = ExitStack()
         # It stays bound, and so nobody else is given the port while the server is down; the server
         # may have it all the same, as both say SO_REUSEADDR and only one listens.
         self._reservation = socket.socket()
@@ -105,26 +106,10 @@ class Site:
             return error.code
 
     def start(self) -> None:
-        """Start the server and wait until it answers."""
-        self._process = subprocess.Popen(
-            [
-                sys.executable, "runner.py", "serve", "--project-dir", str(self._folder),
-                "--warehouse", str(self._folder), "--port", str(self._port),
-                "--every", f"{EVERY.total_seconds():.0f}s",
-            ],
-            cwd=ROOT,
-            # Killed for not ending, it says where it hangs.
-            env=os.environ | {"PYTHONFAULTHANDLER": "1"},
-        )  # fmt: skip
-        until = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                with urllib.request.urlopen(f"{self.url}/healthz", timeout=5):
-                    return
-            except (urllib.error.URLError, OSError) as error:
-                if self._process.poll() is not None or time.monotonic() > until:
-                    raise RuntimeError(f"the server did not start: {error}") from error
-            time.sleep(0.1)
+        """Start the server."""
+        places = {"project_dir": str(self._folder), "warehouse": str(self._folder)}
+        settings = load_settings({**places, "port": self._port, "every": EVERY}, environ={})
+        self._server.enter_context(open_server(settings, lambda: None))
 
     @contextmanager
     def running(self) -> Iterator[Site]:
@@ -137,18 +122,8 @@ class Site:
             self._reservation.close()
 
     def stop(self) -> None:
-        """End the server as an operator would; kill it if it does not obey."""
-        if self._process is None:
-            return
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self._process.send_signal(signal.SIGABRT)
-            self._process.wait()
-            raise
-        finally:
-            self._process = None
+        """End the server as an operator would."""
+        self._server.close()
 
 
 def make_site(folder: Path, raw: RawOrders | None = None) -> Site:
