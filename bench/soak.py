@@ -1,13 +1,13 @@
 """`make bench-soak`: what the mart leaves behind batch after batch, in one stream that publishes.
 
-After a first build the demo's kind of orders arrives, a batch every five minutes by the stream's
-clock, with late and corrected orders among them, and every snapshot is copied into a serving store
+After a first build the demo's kind of orders arrives, with late and corrected orders among them: a
+batch every five minutes by the stream's clock. Every snapshot is copied into a serving store
 (SQLite). After the batches that `--at` names everything that could grow is counted. JSON lines on
 standard output, progress on standard error.
 
 A week of retention would show its end after 2,000 batches. So it is shorter here, by the same
-places in the code (`--retention`, in seconds of the machine's clock), upkeep comes with each
-`--upkeep` batches instead of once a day, and of what is kept by number `--snapshots` are.
+places in the code: `--retention`, in seconds of the machine's clock. Upkeep comes with each
+`--upkeep` batches instead of once a day, and `--snapshots` is the number of kept snapshots.
 """
 
 from __future__ import annotations

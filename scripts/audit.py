@@ -1,6 +1,6 @@
 """Asks which of the locked packages have known vulnerabilities.
 
-Used by `make audit` and at the end of `make test-all`. `pip-audit` is in an environment of its own:
+Used by `make audit` and at the end of `make test-all`. `pip-audit` is in a separate environment:
 it is no part of what it judges, and its own packages cannot disagree with the locked ones. It asks
 PyPI, whose answer is of today: the one check that may turn red without a change of the code. An
 index that mirrors PyPI may not have these answers; pip-audit then skips each package, ends with 0
@@ -27,14 +27,13 @@ FOLDER = ROOT / ".cache" / TOOL
 
 @dataclass(frozen=True)
 class Audit:
-    """What is known of the locked packages.
-
-    `vulnerable`: one line for each known vulnerability; `unknown`: packages without an answer.
-    """
+    """The answers about the locked packages."""
 
     packages: int
     vulnerable: tuple[str, ...]
+    """A line for each known vulnerability."""
     unknown: tuple[str, ...]
+    """Packages without an answer."""
 
     @classmethod
     def of(cls, report: Mapping[str, Any]) -> Audit:

@@ -1,7 +1,7 @@
 """Keeps snapshots readable for readers that need one for a while, each until a moment.
 
 Used by the command `keep`, which writes it, by `status`, and by upkeep, which leaves the files of
-these snapshots. Each has a file of its own, so that two commands at once lose nothing.
+these snapshots. Each has a separate file, so that two commands at once lose nothing.
 """
 
 from __future__ import annotations

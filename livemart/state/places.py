@@ -1,7 +1,7 @@
 """Gives every path below `WAREHOUSE/_livemart`, the folder of what the engine keeps for itself.
 
-Used by each room that reads or writes there. Nothing else in the package spells these names, except
-the default of the setting `store`, whose database `serving.db` is here, too. A star marks files
+Used by each room that reads or writes there. Nothing else in the package spells these names. Only
+the default of the setting `store` does: its database `serving.db` is here, too. A star marks files
 that a machine keeps for itself: those of a bucket are in its own folder of state.
 
     snapshots/                    the snapshot log, a Delta table: the one state (ADR-0005)

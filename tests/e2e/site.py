@@ -28,11 +28,11 @@ from tests.store.stores import fill_store, make_snapshot
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts" / "e2e"
 DESKTOP, PHONE = 1280, 320
-# Nothing that was published once is old before the last test has seen it, however slow the machine;
-# and a number of days stays the same for as long as a test may take.
+# A published snapshot is never old before the last test has seen it, however slow the machine is.
+# And a number of days stays the same for as long as a test may take.
 EVERY = timedelta(days=1)
-# Ends a wait for what comes, and is no claim of how soon: the page's own longest wait is a minute,
-# and a test should say what did not come before it is itself ended.
+# Ends a wait, and claims nothing of its length. The page's own longest wait is a minute, and a test
+# should name the missing thing before pytest ends the test.
 PATIENCE_S = 240
 PATIENCE_MS = 1000 * PATIENCE_S
 
@@ -50,8 +50,8 @@ class Site:
         self._folder = folder
         self._snapshot_id = 0
         self._server = ExitStack()
-        # It stays bound, and so nobody else is given the port while the server is down; the server
-        # may have it all the same, as both say SO_REUSEADDR and only one listens.
+        # It stays bound, so no other program is given the port while the server is down. The server
+        # gets the port all the same: both set SO_REUSEADDR, and only one listens.
         self._reservation = socket.socket()
         self._reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._reservation.bind(("127.0.0.1", 0))
