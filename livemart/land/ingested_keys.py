@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,18 +30,17 @@ class IngestedRequest:
 
 
 class IngestedKeys:
-    """The keys of one day, in a journal that one process writes."""
+    """The keys of one day, at most two, in a journal that one process writes."""
 
     def __init__(self, path: Path, landing: Path, now: datetime | None = None) -> None:
         self._path = path
         self._requests: dict[tuple[str, str], IngestedRequest] = {}
+        self._oldest: datetime | None = None
         entries = self._read(now or datetime.now(UTC))
         if entries and not (landing / entries[-1]["file"]).exists():
             # It was cut off before the file appeared.
             entries.pop()
-        for entry in entries:
-            self._remember(entry["source"], entry["file"], entry["keys"])
-        replace_file(path, "".join(json.dumps(entry) + "\n" for entry in entries))
+        self._keep(entries)
 
     def find(self, source: str, key: str) -> IngestedRequest | None:
         """Return what was handed over under a key."""
@@ -52,7 +51,11 @@ class IngestedKeys:
 
         `keys`: digest and number of records by key; `file`: below the landing folder.
         """
-        entry = {"at": datetime.now(UTC).isoformat(), "source": source, "file": file, "keys": keys}
+        now = datetime.now(UTC)
+        if self._oldest is not None and now - self._oldest > 2 * _REMEMBERED:
+            self._keep(self._read(now))
+        self._oldest = self._oldest or now
+        entry = {"at": now.isoformat(), "source": source, "file": file, "keys": keys}
         with self._path.open("ab") as journal:
             journal.write(json.dumps(entry).encode() + b"\n")
             journal.flush()
@@ -65,6 +68,14 @@ class IngestedKeys:
             self._requests.pop((source, key), None)
         lines = read_file(self._path).decode().splitlines(keepends=True)
         replace_file(self._path, "".join(lines[:-1]))
+
+    def _keep(self, entries: Sequence[dict[str, Any]]) -> None:
+        """Keep these entries and no others."""
+        self._requests.clear()
+        for entry in entries:
+            self._remember(entry["source"], entry["file"], entry["keys"])
+        self._oldest = datetime.fromisoformat(entries[0]["at"]) if entries else None
+        replace_file(self._path, "".join(json.dumps(entry) + "\n" for entry in entries))
 
     def _remember(self, source: str, file: str, keys: Mapping[str, tuple[str, int]]) -> None:
         for key, (digest, records) in keys.items():

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
+from livemart.land import ingested_keys
 from livemart.land.ingested_keys import IngestedKeys, IngestedRequest
 
 ORDERS = "bronze.orders"
@@ -55,3 +58,16 @@ def test_a_day_later_a_key_is_forgotten(tmp_path: Path) -> None:
 
     assert IngestedKeys(path, tmp_path, now + timedelta(hours=23)).find(ORDERS, "a")
     assert not IngestedKeys(path, tmp_path, now + timedelta(hours=25)).find(ORDERS, "a")
+
+
+def test_a_process_that_runs_for_days_forgets_them_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingested_keys, "_REMEMBERED", timedelta(0))
+    path = tmp_path / "keys.jsonl"
+    keys = IngestedKeys(path, tmp_path)
+    for number in range(5):
+        keys.note(ORDERS, f"orders/{number}", {f"{number}": ("digest", 3)})
+
+    assert len(path.read_text().splitlines()) == 1
+    assert [keys.find(ORDERS, f"{number}") is None for number in range(5)] == [True] * 4 + [False]
