@@ -23,6 +23,9 @@ from livemart.spark.jvm import jvm_options
 from livemart.state.places import LocalFolder
 from livemart.storage.location import Location, StoragePlace
 
+# Each start of a JVM adds a few hundred bytes.
+_LOG_BYTES = 1 << 20
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -201,6 +204,8 @@ def _start_jvm(log: Path | None, lock: WarehouseLock | None, folder: Path | None
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
             how["stderr"] = stack.enter_context(log.open("ab"))
+            if how["stderr"].tell() > _LOG_BYTES:
+                how["stderr"].seek(how["stderr"].truncate(0))
             begin = how["stderr"].tell()
         try:
             gateway = java_gateway.launch_gateway(popen_kwargs=how)  # type: ignore[no-untyped-call]

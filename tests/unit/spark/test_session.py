@@ -15,6 +15,7 @@ from livemart.settings import Settings
 from livemart.spark import session as session_module
 from livemart.spark.session import open_session, prepare_environment, session_settings
 from livemart.state.lock import hold_warehouse
+from livemart.state.places import LocalFolder
 
 
 def test_the_settings_that_results_depend_on_are_pinned(tmp_path: Path) -> None:
@@ -72,6 +73,10 @@ def test_a_jvm_that_is_given_the_lock_and_ends_at_once_is_an_error_with_its_last
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
 
     given: dict[str, Any] = {}
+    own_log = LocalFolder(tmp_path).spark_log
+    own_log.parent.mkdir(parents=True)
+    # Written by many starts before.
+    own_log.write_bytes(b"WARNING\n" * (1 << 18))
     for name in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP", "PYSPARK_SUBMIT_ARGS"):
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(java_gateway, "launch_gateway", launch)
@@ -89,7 +94,8 @@ def test_a_jvm_that_is_given_the_lock_and_ends_at_once_is_an_error_with_its_last
     assert os.environ["PYSPARK_SUBMIT_ARGS"].startswith("--master local[1] --driver-memory 1g ")
     assert '--conf "spark.driver.extraClassPath=extra.jar"' in os.environ["PYSPARK_SUBMIT_ARGS"]
     assert caught.value.code == "SPARK_NOT_STARTED"
-    assert str(tmp_path / "_livemart" / "spark.log") in caught.value.hint
+    assert str(own_log) in caught.value.hint
+    assert own_log.read_bytes() == b"Error: Could not create the Java Virtual Machine.\n"
 
 
 @pytest.mark.parametrize(("encoding", "expected"), [("utf-8", "C.UTF-8"), ("iso8859-1", "C")])
