@@ -33,6 +33,8 @@ from livemart.store.store import StoredModel, StoreState, make_tables
 _LOGGED_ROWS = 100_000
 _SLICE = 5_000
 KEPT_SNAPSHOTS = 200
+# Free pages of SQLite are filled again; when they are more than a half, so many go at a time.
+_PAGES_GIVEN_BACK = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,7 @@ class Transaction:
             )
         )
         prune(self.connection, now, self.how.change_retention)
+        _give_back_pages(self.connection)
 
     def _since(self, name: str) -> tuple[int, str | None]:
         """Return since which snapshot a refused model is not that of the others, and its age."""
@@ -279,3 +282,18 @@ def prune(connection: Connection, now: datetime, retention: timedelta) -> None:
     for model in models:
         old = (CHANGES.c.model == model, CHANGES.c.snapshot_id < oldest)
         connection.execute(sa.delete(CHANGES).where(*old))
+
+
+def _give_back_pages(connection: Connection) -> None:
+    """Let a file of SQLite shrink, a part at a time, when most of it is empty.
+
+    One that an earlier version made keeps its size, and fills it again.
+    """
+    if connection.dialect.name != "sqlite":
+        return
+    driver: Any = connection.connection.driver_connection
+    ((pages,),) = driver.execute("pragma page_count").fetchall()
+    ((free,),) = driver.execute("pragma freelist_count").fetchall()
+    # sqlite3 takes one step of a statement without rows, and here a step is a page.
+    for _ in range(min(_PAGES_GIVEN_BACK, 2 * free - pages)):
+        driver.execute("pragma incremental_vacuum(1)")

@@ -142,6 +142,8 @@ def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
             check_same_thread=False,
         )
         if writes:
+            # Counts for a new file alone, before anything is written to it.
+            connection.execute("pragma auto_vacuum=incremental")
             _use_write_ahead_log(connection, busy_seconds)
         connection.execute("pragma synchronous=normal")
         connection.execute(f"pragma journal_size_limit={64 * 1024 * 1024}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -60,6 +62,25 @@ def test_a_snapshot_is_kept_while_it_is_young_or_among_the_newest(
     for table in (PUBLISHED, CHANGES):
         query = sa.select(table.c.snapshot_id).order_by(table.c.snapshot_id)
         assert connection.execute(query).scalars().all() == expected
+
+
+def test_a_file_of_sqlite_that_is_mostly_empty_shrinks_a_part_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, look = f"sqlite:///{tmp_path / 'serving.db'}", list[int]()
+    monkeypatch.setattr(transaction, "_PAGES_GIVEN_BACK", 40)
+    fill(url, orders(*range(20_000)), 1)
+    for number in range(2, 8):
+        with closing(Store.open(url)) as store, store.begin() as connection:
+            look.append(connection.exec_driver_sql("pragma page_count").scalar_one())
+        # The table of the first rows is dropped by the third publication.
+        fill(url, orders(1), number, fingerprints={"orders": "b"})
+
+    assert look[0] > 140
+    assert max(before - after for before, after in pairwise(look)) == 40
+    assert look[-1] < 40
+    with closing(Store.open(url)) as store, store.begin() as connection:
+        assert connection.exec_driver_sql("pragma integrity_check").scalar_one() == "ok"
 
 
 def test_a_replaced_table_stays_for_one_more_publication(store_url: str) -> None:
