@@ -1,11 +1,7 @@
-"""One publisher of the kill test: brings the store to a snapshot, and is killed on the way.
-
-Arguments: URL of the store, snapshot, failpoint (or `none`). Prints `done` if nothing killed it.
-"""
+"""One publisher of the kill test: brings the store to a snapshot, and is killed on the way."""
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime, timedelta
 
 from livemart.failpoints import arm, failpoint
@@ -33,7 +29,7 @@ def publish_number(url: str, number: int) -> Publication | None:
     )
 
 
-if __name__ == "__main__":
-    arm("" if sys.argv[3] == "none" else sys.argv[3])
-    publish_number(sys.argv[1], int(sys.argv[2]))
-    print("done")
+def publish_until(point: str, url: str, number: int) -> None:
+    """Publish a snapshot in a process that a failpoint kills."""
+    arm(point)
+    publish_number(url, number)
