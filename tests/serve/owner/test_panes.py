@@ -48,7 +48,9 @@ def within(panes: Mapping[str, Panes], end: datetime) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("keys", [KEYED, {}], ids=["keyed", "bag"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.extended) for seed in range(1, 4))]
+)
 def test_followed_panes_are_those_of_the_store(
     store_url: str, keys: Mapping[str, tuple[str, ...]], seed: int
 ) -> None:

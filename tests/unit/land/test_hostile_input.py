@@ -65,7 +65,16 @@ AVRO = {
 HEADERS = [b'"', b"\x00", b"\xff", b",", b",order_id", b',x"y', b"\r,x"]
 
 
-@pytest.mark.parametrize("seed", range(40 if IS_NIGHTLY else 6))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(0, 1),
+        *(
+            pytest.param(seed, marks=pytest.mark.extended)
+            for seed in range(2, 40 if IS_NIGHTLY else 6)
+        ),
+    ],
+)
 def test_hostile_files_are_all_accounted_for(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     columns = {name: kind for name, (kind, _) in COLUMNS.items()}

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -49,17 +50,23 @@ class _Change:
         return list({**self.net[occurrence], **dict.fromkeys(self.passed[occurrence])})
 
 
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Return the database of all simulations: to open one takes longer than a query."""
+    connection = duckdb.connect()
+    connection.execute("set threads = 1")
+    return connection
+
+
 class Simulation:
     """Carries out plans over tables given by the types of their columns."""
 
     def __init__(self, tables: Mapping[str, Mapping[str, str]]) -> None:
         self._tables = tables
-        self._connection = duckdb.connect()
-        self._connection.execute("set threads = 1")
+        self._connection = _database()
         self._translated: dict[str, str] = {}
-
-    def close(self) -> None:
-        self._connection.close()
+        # The rows of each table of a state, as they were made last.
+        self._whole: dict[str, Sequence[Row]] = {}
 
     def faults(self, plan: Plan, old: State, new: State) -> Iterator[str]:
         """Yield what a refresh by this plan gets wrong of a change."""
@@ -87,7 +94,10 @@ class Simulation:
 
     def _over_whole(self, flat: Flat, state: State) -> str:
         for relation in set(flat.relations):
-            self._create(f"whole_{relation.replace('.', '_')}", relation, state[relation])
+            name = f"whole_{relation.replace('.', '_')}"
+            if self._whole.get(name) is not state[relation]:
+                self._whole[name] = state[relation]
+                self._create(name, relation, state[relation])
         return flat.render(lambda mention: f"whole_{mention.relation.replace('.', '_')}")
 
     def refreshed(

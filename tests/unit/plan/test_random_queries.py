@@ -203,7 +203,6 @@ def check_cut_seed(seed: int) -> Plan:
         assert plan.flat is not None
         whole = simulation.result(plan.flat, state)
         assert simulation.result_of_steps(plan.strategy.cut, state) == whole, f"{seed}: {query}"
-        simulation.close()
     return plan
 
 
@@ -213,13 +212,10 @@ def _check_query(query: str, seed: int, changes: int) -> Plan:
         assert plan.reasons, query
         return plan
     simulation = Simulation(TABLES)
-    try:
-        for number in range(changes):
-            old, new = changed_tables(random.Random(seed * 100 + number))
-            faults = list(simulation.faults(plan, old, new))
-            assert faults == [], f"seed {seed}, change {number}: {query}\n{summary(plan)}"
-    finally:
-        simulation.close()
+    for number in range(changes):
+        old, new = changed_tables(random.Random(seed * 100 + number))
+        faults = list(simulation.faults(plan, old, new))
+        assert faults == [], f"seed {seed}, change {number}: {query}\n{summary(plan)}"
     return plan
 
 

@@ -19,13 +19,10 @@ from tests.unit.plan.golden import actual, cases
 from tests.unit.plan.test_random_queries import check_clock_seed, check_seed
 
 
-def differing_titles() -> set[str]:
-    """Return the golden cases whose plan is another one now."""
-    return {case.title for case in cases() if actual(case) != case.expected}
-
-
-def test_no_rule_is_broken() -> None:
-    assert differing_titles() == set()
+def is_noticed(title: str) -> bool:
+    """Return True if a golden case has another plan now."""
+    (case,) = [case for case in cases() if case.title == title]
+    return actual(case) != case.expected
 
 
 def test_an_elastic_key_that_passes_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +30,7 @@ def test_an_elastic_key_that_passes_is_seen(monkeypatch: pytest.MonkeyPatch) -> 
     firm.__set_name__(Gate, "_firm_keys")
     monkeypatch.setattr(Gate, "_firm_keys", firm)
 
-    assert "a session under an alias of a subquery confines nothing" in differing_titles()
+    assert is_noticed("a session under an alias of a subquery confines nothing")
 
 
 def test_elastic_keys_that_are_known_by_their_spelling_alone_are_seen(
@@ -45,7 +42,7 @@ def test_elastic_keys_that_are_known_by_their_spelling_alone_are_seen(
     for kind in (relation.Relation, relation.Renaming):
         monkeypatch.setattr(kind, "is_elastic", spelled_out)
 
-    assert "a session under an alias of a subquery confines nothing" in differing_titles()
+    assert is_noticed("a session under an alias of a subquery confines nothing")
 
 
 def test_the_order_of_a_frame_without_its_margins_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +53,7 @@ def test_the_order_of_a_frame_without_its_margins_is_seen(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Gate, "affected", affected)
 
-    assert "a frame below a join by time alone" in differing_titles()
+    assert is_noticed("a frame below a join by time alone")
     with pytest.raises(AssertionError, match="seed 95"):
         check_seed(95)
 
@@ -91,8 +88,5 @@ def test_an_order_whose_names_are_looked_up_without_the_outputs_is_seen(
         return isinstance(expr, exp.Column)
 
     monkeypatch.setattr(cut, "_reads_outputs", is_column)
-    stages = [case for case in cases() if case.file == "stages"]
 
-    assert "an order by a column and an output of the same expression" in {
-        case.title for case in stages if actual(case) != case.expected
-    }
+    assert is_noticed("an order by a column and an output of the same expression")

@@ -114,7 +114,7 @@ def test_a_tie_is_seen_wherever_it_stands(query: str) -> None:
 
 def test_what_a_refresh_leaves_is_legal() -> None:
     for name, shape in _SHAPES.items():
-        assert list(_illegal(shape)) == [], name
+        assert list(_illegal(shape, 8)) == [], name
 
 
 def test_what_a_refresh_leaves_of_random_queries_is_legal() -> None:
@@ -190,21 +190,18 @@ def _illegal(shape: str, changes: int = 16) -> Iterator[str]:
     plan = plan_query(shape.format(by_id="", by_g=""), INPUTS)
     assert isinstance(plan.strategy, Region), plan.reasons
     simulation = Simulation(TABLES)
-    try:
-        for seed in range(changes):
-            old, new = changed_tables(random.Random(seed))
-            stored = simulation.result(flatten(_deciding(shape, ()), {}), old)
-            groups = [*"abcd", None]
-            anew = flatten(_deciding(shape, groups), {})
-            left = simulation.refreshed(plan, stored, anew, old, new)
-            if not any(
-                left == simulation.result(flatten(_deciding(shape, turned), {}), new)
-                for size in range(len(groups) + 1)
-                for turned in combinations(groups, size)
-            ):
-                yield f"{shape}, seed {seed}: {left}"
-    finally:
-        simulation.close()
+    for seed in range(changes):
+        old, new = changed_tables(random.Random(seed))
+        stored = simulation.result(flatten(_deciding(shape, ()), {}), old)
+        groups = [*"abcd", None]
+        anew = flatten(_deciding(shape, groups), {})
+        left = simulation.refreshed(plan, stored, anew, old, new)
+        if not any(
+            left == simulation.result(flatten(_deciding(shape, turned), {}), new)
+            for size in range(len(groups) + 1)
+            for turned in combinations(groups, size)
+        ):
+            yield f"{shape}, seed {seed}: {left}"
 
 
 def _deciding(shape: str, turned: Sequence[str | None]) -> str:
