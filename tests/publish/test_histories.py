@@ -131,7 +131,7 @@ def follow_history(
     reader.close()
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     history=st.lists(
         st.dictionaries(st.integers(1, 4), _contents, max_size=4), min_size=2, max_size=6
@@ -150,7 +150,7 @@ def test_followers_of_a_keyed_model_hold_its_rows(
     follow_history(new_store(), rows, "order_id", late, limit)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     history=st.lists(
         st.lists(st.tuples(st.integers(1, 2), _contents), max_size=5), min_size=2, max_size=6

@@ -41,6 +41,18 @@ from tests.store.stores import KEYS, RESTAURANTS, fill_store, reference_tables
 # Names of the others, which must be in no answer; r4 does not exist.
 FOREIGN = re.compile(r"\br2\b|\br3\b|Joe's Diner|麺処|America/New_York|Asia/Tokyo|USD|JPY")
 
+# Each would be markup, a formula, another field, another line or another event, if it were no text.
+TEXTS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "\u2028\u2029</script>",
+    "=cmd|'/C calc'!A0",
+    'a,"b"\r\nc',
+    "line\nend\r\ndata: forged\n\nevent: forged",
+    "\x1f\x7f",
+    "\u202eevil",
+)
+
 
 def fill(url: str) -> None:
     tables = reference_tables()
@@ -381,52 +393,37 @@ def test_no_answer_may_be_shared_by_a_cache(one: Site) -> None:
             assert found["vary"] == "Authorization, Cookie, Accept, Accept-Encoding"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<script>alert(1)</script>",
-        '"><img src=x onerror=alert(1)>',
-        "\u2028\u2029</script>",
-        "=cmd|'/C calc'!A0",
-        'a,"b"\r\nc',
-        "line\nend\r\ndata: forged\n\nevent: forged",
-        "\x00\x1f\x7f",
-        "‮evil",
-    ],
-)
-def test_text_from_records_stays_text(tmp_path: Path, text: str) -> None:
+def test_text_from_records_stays_text(tmp_path: Path) -> None:
     import csv
     import io
 
-    if "\x00" in text:
-        text = text.replace("\x00", "")
-    with site(tmp_path) as one:
-        names = {dish: text for dish in ("d1", "d2", "d3", "d4", "d5")}
-        fill_store(one.url, reference_tables(dish_names=names))
-        one.until(lambda: one.shows(1))
-        path = "/v1/models/restaurant_top_dishes?limit=1"
-        answers = {
-            form: one.client.get(path, headers={"Accept": form}) for form in (JSON, CSV, ARROW)
-        }
-        dishes = one.client.get("/v1/restaurants/r1/top-dishes?window=168h")
+    async def pushed(address: tuple[str, int], number: int) -> object:
+        path = "/v1/restaurants/r1/stream?window=168h"
+        async with open_stream(address, path) as stream:
+            async for event in stream.events():
+                assert event.kind == "snapshot"
+                if event.data["snapshot_id"] == number:
+                    return event.data["top_dishes"][0]["name"]
+        return None
 
-        assert dishes.json()["top_dishes"][0]["name"] == text
-        assert answers[JSON].json()["rows"][0]["dish_name"] == text
-        (row,) = csv.DictReader(io.StringIO(answers[CSV].content.decode(), newline=""))
-        assert row["dish_name"] == text
-        table = pa.ipc.open_stream(answers[ARROW].content).read_all()
-        assert table["dish_name"].to_pylist() == [text]
-        for answer in [*answers.values(), dishes]:
-            assert answer.headers["x-content-type-options"] == "nosniff"
-            assert "html" not in answer.headers["content-type"]
+    with site(tmp_path) as one, server(tmp_path) as address:
+        for number, text in enumerate(TEXTS, start=1):
+            names = {dish: text for dish in ("d1", "d2", "d3", "d4", "d5")}
+            fill_store(one.url, reference_tables(dish_names=names), snapshot_id=number)
+            one.until(lambda number=number: one.shows(number))  # type: ignore[misc]
+            path = "/v1/models/restaurant_top_dishes?limit=1"
+            answers = {
+                form: one.client.get(path, headers={"Accept": form}) for form in (JSON, CSV, ARROW)
+            }
+            dishes = one.client.get("/v1/restaurants/r1/top-dishes?window=168h")
 
-    with server(tmp_path) as address:
-
-        async def first() -> object:
-            path = "/v1/restaurants/r1/stream?window=168h"
-            async with open_stream(address, path) as stream:
-                event = await stream.next()
-                assert event is not None and event.kind == "snapshot"
-                return event.data["top_dishes"][0]["name"]
-
-        assert asyncio.run(first()) == text
+            assert dishes.json()["top_dishes"][0]["name"] == text
+            assert answers[JSON].json()["rows"][0]["dish_name"] == text
+            (row,) = csv.DictReader(io.StringIO(answers[CSV].content.decode(), newline=""))
+            assert row["dish_name"] == text
+            table = pa.ipc.open_stream(answers[ARROW].content).read_all()
+            assert table["dish_name"].to_pylist() == [text]
+            for answer in [*answers.values(), dishes]:
+                assert answer.headers["x-content-type-options"] == "nosniff"
+                assert "html" not in answer.headers["content-type"]
+            assert asyncio.run(pushed(address, number)) == text

@@ -42,7 +42,7 @@ class Till:
                         headers=self.headers | {"Idempotency-Key": sale},
                     )
                 except httpx2.HTTPError:
-                    self.stop.wait(0.05)
+                    self.stop.wait(0.2)
                     continue
                 assert answer.status_code == 200, answer.text
                 self.acknowledged.append(sale)
