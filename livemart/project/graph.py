@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any, Literal
 
+from livemart.project.declared.model_page import NO_PAGE, PageSpec
 from livemart.project.landing_columns import ENVELOPE_COLUMNS, LANDING_COLUMNS
 from livemart.project.questions import Question
 from livemart.project.session_spec import PLAIN, SessionSpec
@@ -240,6 +241,8 @@ class Model:
     """By the name of the column as YAML writes it; columns without one are left out."""
     raw_code: str = ""
     """The SQL as it was written, with its Jinja; empty for a seed."""
+    page: PageSpec = NO_PAGE
+    """How its page looks."""
 
     @cached_property
     def relation(self) -> str:
@@ -286,11 +289,14 @@ class DataTest:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """A dbt exposure: who reads which models."""
+    """A dbt exposure: who reads which models. `type` is dbt's word, such as `dashboard`."""
 
     unique_id: str
     name: str
     depends_on: tuple[str, ...]
+    type: str = ""
+    label: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)

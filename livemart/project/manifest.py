@@ -16,6 +16,7 @@ from typing import Any, cast, get_args
 
 from livemart.errors import ConfigError
 from livemart.project.dbt_attachment import CLOCK_PACKAGE
+from livemart.project.declared.model_page import parse_page
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
 from livemart.project.declared.policy import parse_model_policy
@@ -121,10 +122,10 @@ def read_manifest(
         )
         errors.extend(mistakes)
     errors.extend(table_mistakes(models.values(), sources.values()))
-    exposures = {
-        key: Exposure(key, exposure.name, tuple(exposure.depends_on.nodes))
-        for key, exposure in sorted(manifest.exposures.items())
-    }
+    exposures = {}
+    for key, exposure in sorted(manifest.exposures.items()):
+        exposures[key] = _exposure(exposure)
+        errors.extend(_exposure_mistakes(exposure, root))
     project = Project(
         name=str(manifest.metadata.project_name),
         directory=directory,
@@ -229,6 +230,10 @@ def _model(
         partition_by = (partition_by,)
     columns = _columns(node)
     is_contracted = bool(config.contract.enforced)
+    page, mistakes = parse_page(
+        _of_page(meta), where, [column.name for column in columns] if is_contracted else None
+    )
+    errors += mistakes
     # Without a contract YAML only describes columns, and a second description does no harm.
     repeated = where.repeated if is_contracted else ()
     errors += _column_mistakes(where, node.columns, repeated)
@@ -276,8 +281,31 @@ def _model(
             name: column.description for name, column in node.columns.items() if column.description
         },
         raw_code="" if _kind(node) == "seed" else node.raw_code,
+        page=page,
     )
     return model, errors + _partition_mistakes(model, where)
+
+
+def _exposure(node: Any) -> Exposure:
+    kind = getattr(node.type, "value", node.type)
+    label, text = node.label or "", node.description or ""
+    return Exposure(node.unique_id, node.name, tuple(node.depends_on.nodes), str(kind), label, text)
+
+
+def _exposure_mistakes(node: Any, root: Path) -> list[ConfigError]:
+    """Find settings for livemart that an exposure has none of."""
+    where = _where(node, f"exposure {node.name}", root, ("exposures", node.name))
+    mistakes = Mistakes(where)
+    if "livemart" in {**node.meta, **node.config.meta}:
+        hint = "write `page` at the models that it names: an exposure has label and description"
+        mistakes.refuse("PAGE_INVALID", ("meta",), "found settings of an exposure", hint)
+    return mistakes.errors
+
+
+def _of_page(meta: Mapping[str, Any]) -> object:
+    """Return what a node's meta says of its page; None if it says nothing."""
+    of_livemart = meta.get("livemart")
+    return of_livemart.get("page") if isinstance(of_livemart, Mapping) else None
 
 
 def _partition_mistakes(model: Model, where: Where) -> list[ConfigError]:

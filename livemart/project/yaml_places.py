@@ -18,6 +18,8 @@ from livemart.errors import ConfigError, nearest
 
 # How alike two words are, from 0 to 1: a swapped, missing or doubled letter, or another case.
 _NEAR = 0.8
+# How deep keys are found below `livemart`: `page: {formats: {share: percent}}`.
+_DEPTH = 3
 # Twenty times as fast, where PyYAML was built with it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -221,8 +223,17 @@ def _meta_lines(meta: yaml.Node) -> dict[tuple[str, ...], int]:
         lines["config.meta", str(key.value)] = key.start_mark.line + 1
         if key.value == "livemart":
             lines["meta",] = key.start_mark.line + 1
-            for inner, _ in _pairs(value):
-                lines["meta", str(inner.value)] = inner.start_mark.line + 1
+            lines |= _lines_below(value, ("meta",))
+    return lines
+
+
+def _lines_below(node: yaml.Node, path: tuple[str, ...]) -> dict[tuple[str, ...], int]:
+    """Return the line of each key below a node; an anchor may make the node its own part."""
+    lines: dict[tuple[str, ...], int] = {}
+    for key, value in _pairs(node) if len(path) <= _DEPTH else ():
+        inner = (*path, str(key.value))
+        lines[inner] = key.start_mark.line + 1
+        lines |= _lines_below(value, inner)
     return lines
 
 

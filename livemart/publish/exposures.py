@@ -1,17 +1,20 @@
 """Finds the models to serve: those that an exposure names, if their rows are stored.
 
 Used when publication begins, and wherever the reason for serving a model is shown. A view
-has no table to read changes from, so it is not served.
+has no table to read changes from, so it is not served. An exposure of type `dashboard` is a page.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from livemart.project.declared.model_page import NO_PAGE
 from livemart.project.graph import Model, Project
 from livemart.state.snapshots import Snapshot
+from livemart.store.pages import Dashboard, ProjectPages
 from livemart.store.served import DescribedTest, ModelDescription
 
 # Enough to see how it is written.
@@ -44,6 +47,30 @@ def served_models(project: Project) -> tuple[tuple[ServedSpec, ...], tuple[str, 
         for model in stored
     )
     return specs, tuple(model.unique_id for model in models if not model.is_stored)
+
+
+def project_pages(project: Project, served: Iterable[ServedSpec]) -> ProjectPages:
+    """Return how the pages of the served models look, and a dashboard for each such exposure.
+
+    A dashboard goes by the exposure's name; if another package has one of that name, by both. One
+    without a served model is left out.
+    """
+    names = {spec.unique_id: spec.name for spec in served}
+    pages = {names[node]: project.models[node].page for node in names}
+    boards = [it for it in project.exposures.values() if it.type == "dashboard"]
+    named = Counter(it.name for it in boards)
+    dashboards = {
+        it.name if named[it.name] == 1 else it.unique_id.removeprefix("exposure."): Dashboard(
+            it.label or it.name,
+            it.description,
+            tuple(dict.fromkeys(names[node] for node in it.depends_on if node in names)),
+        )
+        for it in boards
+    }
+    return ProjectPages(
+        {name: page for name, page in pages.items() if page != NO_PAGE},
+        {name: board for name, board in dashboards.items() if board.models},
+    )
 
 
 def exposure_to_paste(unique_ids: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.extras import install_hint
 from livemart.failpoints import failpoint
 from livemart.project.graph import Project
-from livemart.publish.exposures import served_models
+from livemart.publish.exposures import project_pages, served_models
 from livemart.settings import Settings
 from livemart.state.snapshots import Snapshot, SnapshotLog
 
@@ -104,6 +104,7 @@ class Publications:
             reason = "it is no table: give it another materialization"
             structlog.get_logger().warning("model_not_served", model=unique_id, reason=reason)
         store = self._store = Store.open(url)
+        pages = project_pages(self.project, served)
 
         def step(name: str) -> None:
             thread.progress()
@@ -114,7 +115,9 @@ class Publications:
 
         def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
             with self.copying(snapshot.snapshot_id):
-                return publish(store, snapshot, served, read_change, how, is_start=is_start)
+                return publish(
+                    store, snapshot, served, read_change, how, is_start=is_start, pages=pages
+                )
 
         how = Publishing(
             tenant_column=settings.tenant_column,

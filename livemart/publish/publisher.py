@@ -23,6 +23,7 @@ from livemart.publish.writes import ReadChange, base_of, is_published, plan_writ
 from livemart.state.snapshots import Snapshot
 from livemart.store.connections import shown_url
 from livemart.store.descriptions import write_descriptions
+from livemart.store.pages import NO_PAGES, ProjectPages, write_pages
 from livemart.store.schema import PUBLISHED
 from livemart.store.store import Store, StoreState, count_rows, read_state
 
@@ -51,6 +52,7 @@ def publish(
     how: Publishing | None = None,
     *,
     is_start: bool = False,
+    pages: ProjectPages = NO_PAGES,
 ) -> Publication | None:
     """Bring the store to `snapshot`; return None if it is there already, or further.
 
@@ -63,6 +65,7 @@ def publish(
         how: tenants, retention, clock.
         is_start: the snapshot is the newest of the log and nothing is known of the store. A store
             that is further belongs to another log, and the rows of its tables are counted.
+        pages: how the pages look that show the models.
 
     Raises:
         PublishError: STORE_UNREACHABLE, STORE_CONTENDED.
@@ -85,6 +88,7 @@ def publish(
                 # They may have been edited since, and a store of an earlier version has none.
                 with store.begin() as connection:
                     write_descriptions(connection, descriptions)
+                    write_pages(connection, pages)
             return None
         how.step("publish.before")
         with store.begin() as connection:
@@ -95,6 +99,7 @@ def publish(
             rows_changed = {write.spec.name: transaction.write(write) for write in writes}
             transaction.drop(state.models.keys() - names)
             write_descriptions(connection, descriptions)
+            write_pages(connection, pages)
             transaction.finish({spec.unique_id: spec.name for spec in served})
             how.step("publish.in_transaction")
         how.step("publish.after")

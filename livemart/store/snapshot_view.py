@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from livemart.store.column_types import in_order, write_json
 from livemart.store.descriptions import read_description
 from livemart.store.packed import Packed, pack, unpack
+from livemart.store.pages import ProjectPages, read_pages
 from livemart.store.positions import Position, mark_of
 from livemart.store.predicates import (
     Bound,
@@ -77,6 +78,10 @@ class SnapshotView:
     def description(self, model: str) -> ModelDescription | None:
         """Return how the project describes a model; None if the store does not know it."""
         return read_description(self._connection, model)
+
+    def pages(self) -> ProjectPages:
+        """Return how the project wants its pages to look; names may be of models not served."""
+        return read_pages(self._connection)
 
     def row_count(self, model: str) -> int:
         """Return how many rows a model has, those of all tenants together.

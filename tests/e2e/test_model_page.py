@@ -13,7 +13,7 @@ from tests.e2e import accessibility
 from tests.e2e.conftest import OpenVisit
 from tests.e2e.raw_orders import RawOrders
 from tests.e2e.site import DESKTOP, PHONE, Site, Visit, is_focused
-from tests.serve.page.any_models import DESCRIPTIONS, EVIL, KEYS, any_models
+from tests.serve.page.any_models import DESCRIPTIONS, EVIL, KEYS, PAGES, any_models
 from tests.store.stores import fill_store
 
 TABLET = 768
@@ -43,6 +43,7 @@ class AnySite(Site):
             KEYS,
             self._snapshot_id,
             descriptions=DESCRIPTIONS,
+            pages=PAGES,
             now=datetime.now(UTC) - age,
         )
 
@@ -101,6 +102,31 @@ def test_every_shape_of_a_model_is_accessible(
 
 
 @pytest.mark.extended
+@pytest.mark.parametrize("path", ["/models", "/dashboards/overview", "/dashboards/alone"])
+def test_dashboards_and_their_list_are_accessible(
+    any_site: AnySite, visit: OpenVisit, path: str
+) -> None:
+    opened = visit(any_site, before=accessibility.bring_axe)
+    opened.go(path)
+    if path != "/models":
+        opened.wait_live()
+    examine(opened, path.strip("/").replace("/", "-"))
+
+
+@pytest.mark.extended
+def test_a_dashboard_is_whole_without_script(any_site: AnySite, visit: OpenVisit) -> None:
+    opened = visit(any_site, has_script=False)
+    opened.go("/models")
+    opened.page.get_by_role("link", name="How the shops do").click()
+
+    assert opened.page.locator("h1").inner_text() == "How the shops do"
+    assert opened.page.locator("svg.lines").count() > 1
+    assert opened.page.locator("noscript p").is_visible()
+    opened.page.get_by_role("link", name="Sales by day").click()
+    assert opened.page.locator("h1").inner_text() == "Sales by day"
+
+
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["daily_sales", "shops", "totals"])
 @pytest.mark.parametrize("adaptation", sorted(accessibility.ADAPTATIONS))
 def test_text_may_be_larger_and_spaced(
@@ -155,6 +181,9 @@ def test_a_page_follows_marks_what_changed_and_keeps_what_a_reader_does(
     assert is_focused(page.get_by_role("link", name="Skip to the rows"))
     page.get_by_label("Value", exact=True).fill("half a wo")
     before = page.locator("#chart").inner_html()
+    board = visit(any_site)
+    board.go("/dashboards/overview")
+    board.wait_live()
     # Rows are marked for a moment only, which may pass before a slow machine looks.
     page.evaluate(_KEEP_MARKED)
 
@@ -169,6 +198,8 @@ def test_a_page_follows_marks_what_changed_and_keeps_what_a_reader_does(
     assert page.get_by_label("Value", exact=True).input_value() == "half a wo"
     assert page.locator("#status").inner_text() == "Rows of snapshot 2."
     assert page.url.endswith("limit=3")
+    board.wait_text("#status", "Rows of snapshot 2.")
+    assert board.page.locator("table.barred tr", has_text="Braga 1").get_by_text("7").is_visible()
     page.clock.fast_forward(5_000)
     page.wait_for_function("() => !document.querySelector('#cells tr.changed')")
 

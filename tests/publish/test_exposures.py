@@ -7,8 +7,15 @@ from typing import Any
 
 import yaml
 
+from livemart.project.declared.model_page import PageSpec
 from livemart.project.graph import DataTest, Exposure, Materialized, Model, Project
-from livemart.publish.exposures import ServedSpec, exposure_to_paste, served_models
+from livemart.publish.exposures import (
+    ServedSpec,
+    exposure_to_paste,
+    project_pages,
+    served_models,
+)
+from livemart.store.pages import Dashboard, ProjectPages
 from livemart.store.served import DescribedTest, ModelDescription
 from tests.models import make_model
 from tests.store.stores import make_snapshot
@@ -141,3 +148,33 @@ def test_an_exposure_to_paste_names_the_last_models() -> None:
 
     assert pasted["exposures"][0]["depends_on"] == ["ref('b', v=2)", "ref('c')", "ref('d')"]
     assert empty["exposures"][0]["depends_on"] == ["ref('name_of_a_model')"]
+
+
+def dashboard(unique_id: str, *nodes: str, kind: str = "dashboard", label: str = "") -> Exposure:
+    return Exposure(unique_id, unique_id.rpartition(".")[2], nodes, kind, label, "Text")
+
+
+def test_dashboards_are_exposures_of_their_type_with_a_served_model() -> None:
+    sales = replace(gold_model("shop", "sales"), page=PageSpec(title="Sales"))
+    models = [sales, gold_model("shop", "tips"), gold_model("shop", "seen", "view")]
+    exposures = [
+        dashboard("exposure.shop.day", "model.shop.tips", "model.shop.seen", sales.unique_id),
+        dashboard("exposure.shop.twice", sales.unique_id, sales.unique_id, label="Twice?"),
+        dashboard("exposure.bar.twice", sales.unique_id),
+        dashboard("exposure.shop.views", "model.shop.seen"),
+        dashboard("exposure.shop.report", sales.unique_id, kind="analysis"),
+    ]
+    project = replace(
+        make_project(models), exposures={exposure.unique_id: exposure for exposure in exposures}
+    )
+
+    pages = project_pages(project, served_models(project)[0])
+
+    assert pages == ProjectPages(
+        {"sales": PageSpec(title="Sales")},
+        {
+            "day": Dashboard("day", "Text", ("tips", "sales")),
+            "shop.twice": Dashboard("Twice?", "Text", ("sales",)),
+            "bar.twice": Dashboard("twice", "Text", ("sales",)),
+        },
+    )

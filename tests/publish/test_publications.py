@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.project.declared.model_page import PageSpec
 from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
 from livemart.publish.publications import Publications
 from livemart.settings import load_settings
@@ -124,10 +125,17 @@ class Shop:
         with closing(reader), reader.snapshot() as view:
             return view.description("sales")
 
+    def title(self) -> str:
+        """Return the title that the store has for the page of the model."""
+        reader = StoreReader.open(f"sqlite:///{self.store_file}")
+        with closing(reader), reader.snapshot() as view:
+            return view.pages().models["sales"].title
+
     def describe(self, text: str) -> None:
-        """Edit the description of the model, and nothing else."""
+        """Edit the description of the model and the title of its page, and nothing else."""
         models = dict(self.project.models)
-        models[SALES] = replace(models[SALES], description=text)
+        page = PageSpec(title=text)
+        models[SALES] = replace(models[SALES], description=text, page=page)
         self.project = replace(self.project, models=models)
 
     def published(self) -> Published:
@@ -370,6 +378,7 @@ def test_an_edited_description_is_published_without_a_new_snapshot(shop: Shop) -
     with shop.publications() as publications:
         publications.offer(shop.append_snapshot())
     assert shop.described() == ModelDescription("Sales by day", compiled_sql="select 1")
+    assert shop.title() == "Sales by day"
     before = shop.published()
 
     shop.describe("Sales by day and restaurant")
@@ -379,4 +388,5 @@ def test_an_edited_description_is_published_without_a_new_snapshot(shop: Shop) -
     assert shop.described() == ModelDescription(
         "Sales by day and restaurant", compiled_sql="select 1"
     )
+    assert shop.title() == "Sales by day and restaurant"
     assert shop.published() == before

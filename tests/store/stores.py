@@ -24,6 +24,7 @@ from livemart.publish.exposures import ServedSpec
 from livemart.publish.publisher import Publication, publish
 from livemart.publish.transaction import Publishing
 from livemart.state.snapshots import ModelState, Snapshot
+from livemart.store.pages import NO_PAGES, ProjectPages
 from livemart.store.reader import StoreReader
 from livemart.store.served import ModelDescription
 from livemart.store.store import Store
@@ -215,6 +216,7 @@ def fill_store(
     fingerprints: Mapping[str, str] | None = None,
     event_times: Mapping[str, str] | None = None,
     descriptions: Mapping[str, ModelDescription] | None = None,
+    pages: ProjectPages = NO_PAGES,
     is_start: bool = False,
     now: datetime | None = None,
     step: Callable[[str], None] = lambda _: None,
@@ -260,7 +262,7 @@ def fill_store(
         how = replace(how, now=lambda: now)
     store = Store.open(url)
     try:
-        return publish(store, snapshot, specs, read_change, how, is_start=is_start)
+        return publish(store, snapshot, specs, read_change, how, is_start=is_start, pages=pages)
     finally:
         store.close()
 

@@ -47,8 +47,9 @@ def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, l
         hint = "write `livemart: {refresh: auto}`"
         mistakes.refuse("MODEL_NOT_A_MAPPING", ("meta",), f"found {meta!r}", hint)
         return ModelPolicy(), mistakes.errors
-    hint = f"the keys on a model are {', '.join(f'`{name}`' for name in _WORDS)}"
-    mistakes.refuse_unknown("MODEL_KEY_UNKNOWN", meta, tuple(_WORDS), hint)
+    keys = (*_WORDS, "page")
+    hint = f"the keys on a model are {', '.join(f'`{name}`' for name in keys)}"
+    mistakes.refuse_unknown("MODEL_KEY_UNKNOWN", meta, keys, hint)
     words = {}
     for key, choices in _WORDS.items():
         if key not in meta:

@@ -7,14 +7,14 @@ writes the text beside them, in its own size. No style is needed, as the policy 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
+from functools import partial
 from typing import Any
 
 from babel.dates import format_datetime
-from babel.numbers import format_compact_decimal, format_decimal
 
 from livemart.serve.page.charts import (
     MOST_BARS,
@@ -27,7 +27,8 @@ from livemart.serve.page.charts import (
     plotted,
     series_name,
 )
-from livemart.serve.page.text import DASH, LOCALE
+from livemart.serve.page.number_formats import PLAIN_NUMBERS, NumberFormats
+from livemart.serve.page.text import LOCALE
 
 # The size of the picture before it is stretched.
 WIDTH, HEIGHT = 1000, 300
@@ -37,8 +38,6 @@ _SPACES_OF_TIME = 2
 # Pieces of the width in which the first, last, least and greatest point of a line are drawn: more
 # would look the same.
 _PIECES = 250
-# From here on an axis counts thousands and millions.
-_COMPACT_FROM = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,13 @@ class ChartView:
 
 
 def build_chart(
-    chart: Chart, rows: Sequence[ChartRow], kinds: dict[str, str], *, scope: str, is_sorted: bool
+    chart: Chart,
+    rows: Sequence[ChartRow],
+    kinds: dict[str, str],
+    formats: NumberFormats = PLAIN_NUMBERS,
+    *,
+    scope: str,
+    is_sorted: bool,
 ) -> ChartView:
     """Return the texts and numbers of a chart.
 
@@ -111,36 +116,27 @@ def build_chart(
         chart: the columns.
         rows: all rows of the chart.
         kinds: of the columns, by name.
+        formats: of the numbers.
         scope: which rows they are, in words; empty if they are all.
         is_sorted: the reader has chosen the order of the rows, and bars keep it.
     """
     names = ", ".join(chart.names)
     if chart.kind == "tiles":
-        tiles = [(name, exact(rows[0][name])) for name in chart.numbers[:MOST_TILES]]
+        code = formats.code_of(rows[0])
+        tiles = [
+            (name, formats.write(name, rows[0][name], code)) for name in chart.numbers[:MOST_TILES]
+        ]
         return ChartView("tiles", "The only row.", "", "", tiles=tiles)
     if chart.kind == "bars":
-        bars = [_bars(chart, number, rows, is_sorted=is_sorted) for number in chart.numbers]
-        return ChartView("bars", _bars_caption(rows, scope, is_sorted), "", names, bars=bars)
+        bars = [_bars(chart, it, rows, formats, is_sorted=is_sorted) for it in chart.numbers]
+        caption = f"{_bars_caption(rows, scope, is_sorted)}{_mixed(chart, rows, formats)}"
+        return ChartView("bars", caption.strip(), "", names, bars=bars)
     others = chart_lines(chart, chart.numbers[0], rows)[1]
     left_out = f"The {MOST_LINES} busiest of {MOST_LINES + others} lines. " if others else ""
     zone = "" if kinds[chart.x] != "timestamp" else " Times are UTC."
-    caption = f"{left_out}{_sentence(scope)}{zone}".strip()
-    views = [_lines(chart, number, rows, kinds[chart.x]) for number in chart.numbers]
+    caption = f"{left_out}{_sentence(scope)}{zone}{_mixed(chart, rows, formats)}".strip()
+    views = [_lines(chart, number, rows, kinds[chart.x], formats) for number in chart.numbers]
     return ChartView("lines", caption, chart.x, names, lines=views)
-
-
-def exact(value: Any) -> str:
-    """Return a number with all its digits and with thousands apart, or a dash.
-
-    >>> exact(Decimal("-1234567.50"))
-    '-1,234,567.50'
-    """
-    if plotted(value) is None:
-        return DASH if value is None else str(value)
-    if isinstance(value, float):
-        is_plain = value == 0 or 1e-4 <= abs(value) < 1e15
-        return f"{value:,.15g}" if is_plain else f"{value:g}"
-    return f"{value:,}"
 
 
 def axis_marks(values: Sequence[float]) -> list[Decimal]:
@@ -148,8 +144,8 @@ def axis_marks(values: Sequence[float]) -> list[Decimal]:
 
     They are those that leave the least room.
 
-    >>> write_marks(axis_marks([3.0, 97.0]))
-    ['0', '25', '50', '75', '100']
+    >>> [int(mark) for mark in axis_marks([3.0, 97.0])]
+    [0, 25, 50, 75, 100]
     """
     low, high = min(values), max(values)
     # A course is seen from zero, unless it is far away from it.
@@ -173,23 +169,6 @@ def _marks(first: Decimal, last: Decimal, spaces: int) -> list[Decimal]:
         step = _step(step * Decimal("1.01"))
 
 
-def write_marks(marks: Sequence[Decimal]) -> list[str]:
-    """Return the texts of marks of an axis, as short as they can be.
-
-    >>> write_marks([Decimal(0), Decimal(500_000), Decimal(1_000_000)])
-    ['0', '500K', '1M']
-    """
-    largest = max(map(abs, marks))
-    if largest >= Decimal("1e15") or (largest and largest < Decimal("1e-4")):
-        return [f"{mark.normalize():.3g}" if mark else "0" for mark in marks]
-    if largest >= _COMPACT_FROM:
-        return [
-            format_compact_decimal(mark, locale=LOCALE, fraction_digits=2) if mark else "0"
-            for mark in marks
-        ]
-    return [format_decimal(mark, format="#,##0.######", locale=LOCALE) for mark in marks]
-
-
 def _step(least: Decimal) -> Decimal:
     """Return the least round number that is not below this one: 1, 2, 2.5 or 5 times a power."""
     power = Decimal(1).scaleb(least.adjusted())
@@ -200,7 +179,15 @@ def _step(least: Decimal) -> Decimal:
     )
 
 
-def _lines(chart: Chart, number: str, rows: Sequence[ChartRow], kind: str) -> LinesView:
+def _mixed(chart: Chart, rows: Sequence[ChartRow], formats: NumberFormats) -> str:
+    if any(formats.are_mixed(number, rows) for number in chart.numbers):
+        return " Amounts are in several currencies: lengths and heights do not compare them."
+    return ""
+
+
+def _lines(
+    chart: Chart, number: str, rows: Sequence[ChartRow], kind: str, formats: NumberFormats
+) -> LinesView:
     lines, _ = chart_lines(chart, number, rows)
     moments = [moment for line in lines for moment, _ in line.points]
     start, end = min(moments), max(moments)
@@ -208,7 +195,13 @@ def _lines(chart: Chart, number: str, rows: Sequence[ChartRow], kind: str) -> Li
         value for line in lines for _, raw in line.points if (value := plotted(raw)) is not None
     ]
     marks = axis_marks(values or [0.0])
-    views = [_line(look, line, (start, end), marks) for look, line in enumerate(lines)]
+    rows_of: dict[str, list[ChartRow]] = {}
+    for row in rows:
+        rows_of.setdefault(series_name(row, chart.names), []).append(row)
+    views = []
+    for look, line in enumerate(lines):
+        write = partial(formats.write, number, code=formats.code_of_all(rows_of[line.name]))
+        views.append(_line(look, line, (start, end), marks, write))
     times = [start + (end - start) * part / _SPACES_OF_TIME for part in range(_SPACES_OF_TIME + 1)]
     places = [HEIGHT * place // (len(marks) - 1) for place in range(len(marks))]
     ends = [_moment_words(moment, end - start, kind) for moment in (start, end)]
@@ -217,7 +210,7 @@ def _lines(chart: Chart, number: str, rows: Sequence[ChartRow], kind: str) -> Li
         number,
         f"{count} of {number} by {chart.x}, from {ends[0]} to {ends[1]}. "
         "The table below has the newest, least and greatest value of each.",
-        write_marks(marks)[::-1],
+        formats.write_marks(number, marks)[::-1],
         [_moment_words(moment, end - start, kind) for moment in times],
         "".join(f"M0 {place}H{WIDTH}" for place in places),
         views,
@@ -225,16 +218,20 @@ def _lines(chart: Chart, number: str, rows: Sequence[ChartRow], kind: str) -> Li
 
 
 def _line(
-    look: int, line: ChartLine, span: tuple[datetime, datetime], marks: Sequence[Decimal]
+    look: int,
+    line: ChartLine,
+    span: tuple[datetime, datetime],
+    marks: Sequence[Decimal],
+    write: Callable[[Any], str],
 ) -> LineView:
     values = [value for _, value in line.points if value is not None]
     return LineView(
         look,
         line.name,
         _path(line, span, marks),
-        exact(values[-1] if values else None),
-        exact(min(values, key=_as_float, default=None)),
-        exact(max(values, key=_as_float, default=None)),
+        write(values[-1] if values else None),
+        write(min(values, key=_as_float, default=None)),
+        write(max(values, key=_as_float, default=None)),
     )
 
 
@@ -277,26 +274,33 @@ def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return corners
 
 
-def _bars(chart: Chart, number: str, rows: Sequence[ChartRow], *, is_sorted: bool) -> BarsView:
-    named = [(series_name(row, chart.names), row[number]) for row in rows]
+def _bars(
+    chart: Chart,
+    number: str,
+    rows: Sequence[ChartRow],
+    formats: NumberFormats,
+    *,
+    is_sorted: bool,
+) -> BarsView:
+    named = [(series_name(row, chart.names), row[number], formats.code_of(row)) for row in rows]
     if not is_sorted:
         # A bar without a value comes last.
         named.sort(key=lambda bar: (plotted(bar[1]) is None, -(plotted(bar[1]) or 0.0), bar[0]))
     shown = named[:MOST_BARS]
-    values = [value for _, raw in shown if (value := plotted(raw)) is not None]
+    values = [value for _, raw, _ in shown if (value := plotted(raw)) is not None]
     low, high = min([0.0, *values]), max([0.0, *values])
     # The difference of two huge numbers may be larger than any number.
     scale = max(abs(low), abs(high)) or 1.0
     low, high = low / scale, high / scale
     room = (high - low) or 1.0
     bars = []
-    for name, raw in shown:
+    for name, raw, code in shown:
         value = (plotted(raw) or 0.0) / scale
         start, end = min(value, 0.0), max(value, 0.0)
         bars.append(
             BarView(
                 name,
-                exact(raw),
+                formats.write(number, raw, code),
                 _percent((start - low) / room),
                 _percent((end - start) / room),
                 value < 0,

@@ -157,7 +157,7 @@ def plotted(value: Any) -> float | None:
 def _numbers(model: ServedModel, rows: Sequence[ChartRow], wish: ChartWish) -> tuple[str, ...]:
     kinds = model.kinds
     if wished := [name for name in wish.numbers if is_number(kinds.get(name, ""))]:
-        return tuple(wished[:_MOST_NUMBERS])
+        return tuple(wished[: MOST_TILES if len(rows) == 1 else _MOST_NUMBERS])
     numbers = [
         name
         for name, kind in model.columns

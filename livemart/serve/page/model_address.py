@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
+from livemart.project.declared.model_page import NO_PAGE, PageSpec
 from livemart.serve.page.charts import ChartWish
 from livemart.store.served import ServedModel
 
@@ -38,17 +39,24 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ModelAddress:
-    """An address of a model's page: its parameters, without those that it does not know."""
+    """An address of a model's page: its parameters, without those that it does not know.
+
+    `page`: how the project wants it to look, in the spelling of the model's columns. The address
+    comes before it.
+    """
 
     model: ServedModel
     asked: tuple[Pair, ...]
+    page: PageSpec = NO_PAGE
 
     @classmethod
-    def of(cls, model: ServedModel, parameters: Sequence[Pair]) -> ModelAddress:
+    def of(
+        cls, model: ServedModel, parameters: Sequence[Pair], page: PageSpec = NO_PAGE
+    ) -> ModelAddress:
         """Return the address with these parameters; empty ones are those of an empty field."""
         names = {*OF_ROWS, *_OF_A_PAGE, *_OF_THE_FORM, *_OF_THE_CHART, *model.kinds}
         asked = tuple((name, text) for name, text in parameters if name in names and text)
-        return cls(model, asked)
+        return cls(model, asked, page)
 
     def first(self, name: str) -> str | None:
         """Return the value of a parameter; None without one."""
@@ -73,6 +81,24 @@ class ModelAddress:
             tuple(self.all(NUMBER)),
             tuple(self.all(BY)),
         )
+
+    @property
+    def order(self) -> str | None:
+        """The order of the rows: that of the address, else that of the project; None: the key."""
+        if (order := self.first("order")) is not None:
+            return order
+        items = [it for it in self.page.order if self.model.kinds[it.rpartition(".")[0]] != "json"]
+        return ",".join(map(quoted_item, items)) or None
+
+    @property
+    def of_rows(self) -> list[Pair]:
+        """The parameters that decide which rows there are, and their order."""
+        conditions = self.conditions
+        pairs = [pair for pair in self.asked if pair[0] in OF_ROWS or pair in conditions]
+        return pairs if self.first("order") is not None else [*pairs, *self._project_order()]
+
+    def _project_order(self) -> list[Pair]:
+        return [("order", order)] if (order := self.order) is not None else []
 
     @property
     def path(self) -> str:
@@ -119,11 +145,13 @@ class ModelAddress:
         """
         quoted = quoted_item(column)
         asked = self._without("after", "order")
-        order = self.first("order")
-        if order in (quoted, f"{quoted}.asc"):
+        order, is_asked = self.order, self.first("order") is not None
+        if order in (quoted, f"{quoted}.asc", quoted_item(f"{column}.asc")):
             return "ascending", self._write([*asked, ("order", f"{quoted}.desc")])
-        if order == f"{quoted}.desc":
-            return "descending", self._write(asked)
+        if order in (f"{quoted}.desc", quoted_item(f"{column}.desc")):
+            # The project's own order is no step back from itself.
+            up = [] if is_asked else [("order", f"{quoted}.asc")]
+            return "descending", self._write([*asked, *up])
         return "none", self._write([*asked, ("order", f"{quoted}.asc")])
 
     def showing(self, columns: Sequence[str]) -> str:
@@ -140,6 +168,8 @@ class ModelAddress:
     def download(self, form: str, most: int) -> str:
         """Return the address of these rows at the API, from the first one on."""
         asked = self._without("limit", "after", *_OF_THE_FORM, *_OF_THE_CHART)
+        if self.first("order") is None:
+            asked += self._project_order()
         path = f"/v1/models/{quote(self.model.name, safe='')}"
         return f"{path}?{_query([*asked, ('limit', str(most)), ('format', form)])}"
 

@@ -6,6 +6,7 @@ an address of the one is an address of the other, but for the parameters that be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -23,8 +24,16 @@ from livemart.serve.models.row_cursors import RowCursors, order_kinds
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
 from livemart.serve.models.written_rows import row_place
 from livemart.serve.page.chart_view import ChartView, build_chart
-from livemart.serve.page.charts import ChartRow, choose_chart, is_number, is_time_kind, time_of
-from livemart.serve.page.model_address import OF_ROWS, OPERATORS, ModelAddress
+from livemart.serve.page.charts import (
+    Chart,
+    ChartRow,
+    ChartWish,
+    choose_chart,
+    is_number,
+    is_time_kind,
+    time_of,
+)
+from livemart.serve.page.model_address import OPERATORS, ModelAddress
 from livemart.serve.page.models_view import (
     AboutView,
     ModelView,
@@ -34,6 +43,7 @@ from livemart.serve.page.models_view import (
     build_rows,
     extent_words,
 )
+from livemart.serve.page.number_formats import NumberFormats
 from livemart.serve.shares.shares import note_rows
 from livemart.store.positions import Position
 from livemart.store.row_places import order_columns
@@ -49,6 +59,10 @@ _CHARTED = 2_000
 _CHARTED_VALUES = 24_000
 # In a larger model the newest rows are not found without reading them all.
 _MOST_SEARCHED = 200_000
+_FROM_LARGE = (
+    f"A model of more than {_MOST_SEARCHED:,} rows is drawn from its first ones, in the order of "
+    "the rows below."
+)
 MOST_LOADED = 10_000
 FORMS = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow", "json": "JSON"}
 _CHARTS = [("lines", "Lines"), ("bars", "Bars"), ("tiles", "Tiles"), ("none", "None")]
@@ -90,17 +104,16 @@ def read_rows(
         ProblemError: PARAMETER_WRONG, POSITION_REFUSED, SNAPSHOT_GONE.
     """
     model = address.model
-    order, after = address.first("order"), address.first("after")
-    question = read_row_question(model, address.conditions, address.first("select"), order)
+    after = address.first("after")
+    question = read_row_question(model, address.conditions, address.first("select"), address.order)
     filters = _read_filters(address)
     asked = _asked(caller, question, filters)
     limit = _read_limit(address)
     in_turn = order_columns(model, question.order_by)
-    asked["columns"] = tuple(dict.fromkeys([*question.columns, *in_turn]))
-    which = [pair for pair in address.asked if pair[0] in OF_ROWS or pair in address.conditions]
-    cursors = RowCursors(
-        part_of(request, Seal), model.name, caller.tenants, json_text(sorted(which))
-    )
+    currency = [address.page.currency] if address.page.currency in model.kinds else []
+    asked["columns"] = tuple(dict.fromkeys([*question.columns, *in_turn, *currency]))
+    which = json_text(sorted(address.of_rows))
+    cursors = RowCursors(part_of(request, Seal), model.name, caller.tenants, which)
     kinds = order_kinds(model, question.order_by)
     since, behind = (None, None) if after is None else cursors.read(after, kinds)
     page: AskedRows = {**asked, "behind": behind, "limit": limit + 1}
@@ -126,10 +139,11 @@ def build_page(
     return {
         "address": address,
         "about": about,
+        "page": address.page,
         "wish": address.chart_wish,
         "columns": build_heads(address, question),
         "all_columns": build_columns(address, question, about),
-        "rows": build_rows(of_rows, shown.rows),
+        "rows": build_rows(of_rows, shown.rows, NumberFormats.of(address.page, kinds)),
         "extent": extent_words(model, len(shown.rows), address, has_more=shown.next is not None),
         "conditions": build_conditions(address),
         "has_changed": shown.has_changed,
@@ -156,31 +170,63 @@ def _read_chart(
         address: with the wish for a chart.
         asked: the rows.
     """
-    model, wish = address.model, address.chart_wish
+    model, wish = address.model, _wish_of(address)
     if wish.kind == "none":
         return None
     names = [name for name, kind in model.columns if kind not in ("json", "binary")]
     if not names:
         return None
     time = time_of(model, wish)
-    # An index finds the rows of a tenant; and how many others have is not theirs to know.
-    is_large = asked["tenants"] is None and view.row_count(model.name) > _MOST_SEARCHED
-    newest_first = time is not None and not asked.get("order_by") and not is_large
+    # An index finds the rows of a tenant, and how many others have is not theirs to know. Another
+    # one finds the newest rows by a key that begins with their time.
+    is_indexed = asked["tenants"] is not None or (time is not None and model.row_key[:1] == (time,))
+    is_large = not is_indexed and view.row_count(model.name) > _MOST_SEARCHED
+    # The project's order is that of the rows below, and of bars.
+    is_sorted = bool(asked.get("order_by"))
+    is_ordered = address.first("order") is not None or (is_sorted and wish.kind == "bars")
+    newest_first = time is not None and not is_ordered and not is_large
     most = MOST_SHOWN if is_large else max(MOST_SHOWN, min(_CHARTED, _CHARTED_VALUES // len(names)))
     order: AskedRows = {**asked, "columns": tuple(names), "limit": most + 1}
     if newest_first and time is not None:
         order = {**order, "order_by": (time,), "descending": (time,)}
+        is_sorted = False
     rows = view.rows(model.name, **order)
     note_rows(request, len(rows))
     scope = ""
     if len(rows) > most:
         scope = f"the {'newest' if newest_first else 'first'} {most:,} rows"
         rows = rows[:most]
-    chart = choose_chart(model, rows, wish)
+    chart = _choose_chart(address, rows, wish)
     if chart is None:
         return None
-    is_sorted = bool(asked.get("order_by"))
-    return build_chart(chart, rows, dict(model.columns), scope=scope, is_sorted=is_sorted)
+    formats = NumberFormats.of(address.page, model.kinds)
+    drawn = build_chart(chart, rows, dict(model.columns), formats, scope=scope, is_sorted=is_sorted)
+    if scope and is_large:
+        caption = f"{drawn.caption} {_FROM_LARGE}"
+        drawn = replace(drawn, caption=caption)
+    return drawn
+
+
+def _wish_of(address: ModelAddress) -> ChartWish:
+    """Return the chart to draw: the address comes before the project, column by column."""
+    wish, page = address.chart_wish, address.page
+    return ChartWish(
+        wish.kind or page.chart,
+        wish.x or page.x,
+        wish.numbers or page.numbers,
+        wish.by or page.by,
+    )
+
+
+def _choose_chart(address: ModelAddress, rows: Sequence[ChartRow], wish: ChartWish) -> Chart | None:
+    """Return the chart; where the project's kind does not fit these rows, the rules choose one."""
+    asked, page = address.chart_wish, address.page
+    if len(rows) == 1 and page.tiles and not asked.kind and not asked.numbers:
+        return choose_chart(address.model, rows, replace(wish, kind="tiles", numbers=page.tiles))
+    chart = choose_chart(address.model, rows, wish)
+    if chart is None and not asked.kind:
+        chart = choose_chart(address.model, rows, replace(wish, kind=""))
+    return chart
 
 
 def _asked(caller: Caller, question: RowQuestion, filters: Filters) -> AskedRows:

@@ -15,6 +15,7 @@ from livemart.serve.auth.callers import Caller
 from livemart.serve.models.row_questions import RowQuestion
 from livemart.serve.page.charts import is_number
 from livemart.serve.page.model_address import OPERATORS, ModelAddress, Pair
+from livemart.serve.page.number_formats import PLAIN_NUMBERS, NumberFormats
 from livemart.serve.page.text import DASH, age, count
 from livemart.store.served import DescribedTest, ModelDescription, ServedModel
 from livemart.store.snapshot_view import SnapshotView
@@ -59,12 +60,25 @@ def build_model(view: SnapshotView, model: ServedModel, caller: Caller, now: dat
     )
 
 
-def build_rows(model: ServedModel, rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return the cells of rows as text, as the API writes them; a dash for NULL.
+def build_rows(
+    model: ServedModel,
+    rows: Sequence[Mapping[str, Any]],
+    formats: NumberFormats = PLAIN_NUMBERS,
+) -> list[list[str]]:
+    """Return the cells of rows as text; a dash for NULL.
 
-    Long ones are cut: the API has them whole.
+    Numbers with a format have that; all else is as the API writes it. Long cells are cut: the API
+    has them whole.
     """
-    return [[_cell(row[name], kind) for name, kind in model.columns] for row in rows]
+    return [
+        [
+            formats.write(name, row[name], formats.code_of(row))
+            if name in formats.forms and is_number(kind)
+            else _cell(row[name], kind)
+            for name, kind in model.columns
+        ]
+        for row in rows
+    ]
 
 
 def _cell(value: Any, kind: str) -> str:
@@ -240,6 +254,7 @@ def extent_words(model: ModelView, shown: int, address: ModelAddress, *, has_mor
             rows += f" of {model.row_count}"
     else:
         rows = f"{count(shown)} {word}"
-    in_order = f", in the order of {'your choice' if address.first('order') else 'the key'}"
-    is_ordered = has_more and (key or address.first("order"))
+    chosen = "your choice" if address.first("order") else "the project"
+    in_order = f", in the order of {chosen if address.order else 'the key'}"
+    is_ordered = has_more and (key or address.order)
     return f"{repeats} {rows}{in_order if is_ordered else ''}."

@@ -29,6 +29,7 @@ from livemart.errors import PublishError
 from livemart.intervals import is_late, late_after
 from livemart.land.letters.chosen_letters import LetterChoice
 from livemart.land.reasons import LetterReason
+from livemart.project.declared.model_page import NO_PAGE
 from livemart.serve.auth import callers
 from livemart.serve.auth.callers import AdminOf, Caller, CallerOf
 from livemart.serve.http.encoded_slashes import read_id
@@ -44,6 +45,7 @@ from livemart.serve.owner.facts import WINDOWS, first_window, has_owner_models
 from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.pull import known_window, unknown_restaurant
 from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
+from livemart.serve.page.dashboard_page import read_dashboard, visible_dashboards
 from livemart.serve.page.letters_view import LETTERS_PATH, build_letters
 from livemart.serve.page.model_address import ModelAddress
 from livemart.serve.page.model_page import build_page, find_served, read_rows
@@ -119,6 +121,7 @@ def page_router() -> APIRouter:
         ("/r/{restaurant_id}", _restaurant_page),
         ("/models", _models_page),
         ("/models/{name}", _model_page),
+        ("/dashboards/{name}", _dashboard_page),
         (LETTERS_PATH, _letters_page),
     ):
         router.add_api_route(path, pull, methods=["GET"], dependencies=[PULLS])
@@ -205,15 +208,27 @@ def _models_page(request: Request, caller: CallerOf) -> Response:
             for model in served
             if may_read(caller, model)
         ]
+        pages = view.pages().models
+        titles = {it.name: pages.get(it.name, NO_PAGE).title for it in models}
+        dashboards = visible_dashboards(view, caller)
         has_figures = has_owner_models(view)
-    return _page("models.html", headers=_UNSTORED, models=models, has_figures=has_figures, **values)
+    return _page(
+        "models.html",
+        headers=_UNSTORED,
+        models=models,
+        titles=titles,
+        dashboards=dashboards,
+        has_figures=has_figures,
+        **values,
+    )
 
 
 def _model_page(request: Request, caller: CallerOf, name: str) -> Response:
     """Answer with a model's rows and chart; its script asks for the same again."""
     with _newest(request) as view:
         model = find_served(view, caller, name)
-        address = ModelAddress.of(model, request.query_params.multi_items())
+        page, unknown = view.pages().models.get(name, NO_PAGE).fitted(model.kinds)
+        address = ModelAddress.of(model, request.query_params.multi_items(), page)
         if (filtered := address.filtered()) is not None:
             return RedirectResponse(filtered, status_code=303, headers=_UNSTORED)
         values = _of_snapshot(request, caller, view)
@@ -225,8 +240,24 @@ def _model_page(request: Request, caller: CallerOf, name: str) -> Response:
         headers=_UNSTORED,
         model=model_view,
         chart=chart,
+        unknown=unknown if caller.is_admin else (),
         interval_seconds=part_of(request, Settings).every.total_seconds(),
         **build_page(address, shown, model_view, about),
+        **values,
+    )
+
+
+def _dashboard_page(request: Request, caller: CallerOf, name: str) -> Response:
+    """Answer with the models of a dashboard; its script asks for the same again."""
+    with _newest(request) as view:
+        values = _of_snapshot(request, caller, view)
+        board = read_dashboard(request, view, caller, name, values["now"])
+    return _page(
+        "dashboard.html",
+        headers=_UNSTORED,
+        board=board,
+        here=_target_of(request),
+        interval_seconds=part_of(request, Settings).every.total_seconds(),
         **values,
     )
 
@@ -335,7 +366,7 @@ def _problem_page(request: Request, error: Exception) -> Response:
         href, action = target, "Try again"
     elif problem.status in (400, 410, 422) and (path := _model_path(request)) is not None:
         href, action = path, "All rows"
-    elif request.url.path == "/" or problem.code == "MODEL_UNKNOWN":
+    elif request.url.path == "/" or problem.code in ("MODEL_UNKNOWN", "DASHBOARD_UNKNOWN"):
         # A problem of the first page does not lead there again.
         href, action = "/models", "Served models"
     else:

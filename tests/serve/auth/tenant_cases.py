@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from livemart.store.pages import Dashboard, ProjectPages
 from tests.serve.apps import Site, compared
 from tests.serve.live.events import open_stream
 from tests.waits import PATIENCE_S
@@ -52,8 +53,19 @@ OF_NO_TENANT = [
     *(Case("/v1/models/{name}", "/v1/models/market_totals", form) for form in (JSON, CSV, ARROW)),
     Case("/v1/models/{name}/stream", "/v1/models/market_totals/stream?after=0", EVENTS),
     Case("/models/{name}", "/models/market_totals", HTML),
+    Case("/dashboards/{name}", "/dashboards/market_totals", HTML),
 ]
-MODEL_PAGES = [Case("/models/{name}", "/models/restaurant_top_dishes", HTML)]
+MODEL_PAGES = [
+    Case("/models/{name}", "/models/restaurant_top_dishes", HTML),
+    Case("/dashboards/{name}", "/dashboards/both", HTML),
+]
+# One with rows of tenants, and one without.
+DASHBOARDS = ProjectPages(
+    dashboards={
+        "both": Dashboard("Dishes", "", ("market_totals", "restaurant_top_dishes")),
+        "market_totals": Dashboard("The market", "", ("market_totals",)),
+    }
+)
 LISTS = [Case("/v1/restaurants", "/v1/restaurants"), Case("/v1/models", "/v1/models")]
 PAGES = [
     Case("/r/{restaurant_id}", f"/r/{{r}}{query}", form)

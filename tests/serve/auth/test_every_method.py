@@ -20,6 +20,7 @@ from livemart.serve.ingest.intake import by_names
 from tests.deliveries import source
 from tests.serve.apps import Site, bearer, site
 from tests.serve.auth.callers import REFUSED, headers_of
+from tests.serve.auth.tenant_cases import DASHBOARDS
 from tests.serve.auth.test_tenants import routes_of
 from tests.store.stores import KEYS, fill_store, reference_tables
 
@@ -98,6 +99,10 @@ RULES: dict[tuple[str, str], list[Rule]] = {
         Rule("/models/restaurant_top_dishes", 200, {"ingest": 404}, form=HTML),
         of_admins("/models/market_totals", form=HTML),
     ],
+    ("GET", "/dashboards/{name}"): [
+        Rule("/dashboards/both", 200, {"ingest": 404}, form=HTML),
+        of_admins("/dashboards/market_totals", form=HTML),
+    ],
     ("GET", "/v1/models/{name}/stream"): [
         Rule(STREAM, 200, {"ingest": 404}, form=EVENTS),
         of_admins("/v1/models/market_totals/stream", form=EVENTS),
@@ -120,7 +125,8 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with site(folder, page=True, every="1d", intake=Intake(by_names([notes]), commit)) as made:
         tables = reference_tables()
         tables["market_totals"] = pa.table({"day": ["2026-03-01"], "order_count": [120]})
-        fill_store(made.url, tables, {**KEYS, "market_totals": ("day",)})
+        keys = {**KEYS, "market_totals": ("day",)}
+        fill_store(made.url, tables, keys, pages=DASHBOARDS)
         made.until(lambda: made.shows(1))
         yield made
     commit.close()

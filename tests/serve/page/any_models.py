@@ -9,6 +9,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from livemart.project.declared.model_page import PageSpec
+from livemart.store.pages import Dashboard, ProjectPages
 from livemart.store.served import DescribedTest, ModelDescription
 
 BEGIN = datetime(2026, 2, 16, tzinfo=UTC)
@@ -47,6 +49,29 @@ DESCRIPTIONS: Mapping[str, ModelDescription] = {
     ),
     "hostile": ModelDescription(EVIL, {"text": EVIL}, (), EVIL, EVIL),
 }
+
+PAGES = ProjectPages(
+    {
+        "daily_sales": PageSpec(
+            title="Sales by day",
+            numbers=("order_count", "sales_amount"),
+            order=("day.desc", "shop"),
+            formats={"sales_amount": "money", "order_count": "compact"},
+            currency="EUR",
+        ),
+        "totals": PageSpec(tiles=("sales_amount", "order_count"), x="no_such_column"),
+        "shops": PageSpec(chart="bars", numbers=("visits",), order=("visits",)),
+    },
+    {
+        "overview": Dashboard(
+            "How the shops do",
+            "Sales, visits and the newest words.\n\nEvery morning before nine.",
+            ("totals", "daily_sales", "shops", "repeated", "empty", "hourly_balance", "hostile"),
+        ),
+        "alone": Dashboard(EVIL, EVIL, ("hostile", "not_served")),
+        "nothing": Dashboard("Nothing", "", ("not_served",)),
+    },
+)
 
 
 def any_models() -> dict[str, pa.Table]:

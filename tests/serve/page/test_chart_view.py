@@ -15,11 +15,10 @@ from livemart.serve.page.chart_view import (
     ChartView,
     axis_marks,
     build_chart,
-    exact,
     thinned,
-    write_marks,
 )
 from livemart.serve.page.charts import Chart
+from livemart.serve.page.number_formats import exact, write_marks
 from livemart.serve.page.text import DASH
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -20,7 +20,7 @@ from livemart.serve.page.text import DASH
 from livemart.store.served import ModelDescription
 from livemart.store.store import Store
 from tests.serve.apps import Site, site
-from tests.serve.page.any_models import DESCRIPTIONS, EVIL, KEYS, any_models
+from tests.serve.page.any_models import DESCRIPTIONS, EVIL, KEYS, PAGES, any_models
 from tests.store.stores import fill_store
 
 HTML = "text/html,*/*;q=0.8"
@@ -212,6 +212,19 @@ def test_a_large_model_is_drawn_from_its_first_rows(
     text = ask(one, "/models/readings", admin).text
 
     assert "The first 100 rows. Times are UTC." in text
+    assert "A model of more than" in text and "is drawn from its first ones" in text
+
+
+def test_the_newest_rows_of_a_large_model_are_found_by_a_key_that_begins_with_their_time(
+    one: Site, admin: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_page, "_MOST_SEARCHED", 50)
+    monkeypatch.setattr(model_page, "_CHARTED_VALUES", 2 * 150)
+
+    text = ask(one, "/models/hourly_balance", admin).text
+
+    assert "The newest 150 rows. Times are UTC." in text
+    assert "is drawn from its first ones" not in text
 
 
 def test_a_chart_reads_fewer_rows_of_a_model_with_many_columns(
@@ -338,3 +351,71 @@ def test_rows_are_loaded_in_every_form_by_a_link(one: Site, admin: Mapping[str, 
     assert loaded["Parquet"].headers["content-disposition"] == (
         'attachment; filename="daily_sales.parquet"'
     )
+
+
+@pytest.fixture(scope="module")
+def with_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Models whose project says how their pages look."""
+    with site(tmp_path_factory.mktemp("pages"), page=True) as found:
+        fill_store(found.url, any_models(), KEYS, pages=PAGES)
+        found.until(lambda: found.shows(1))
+        found.make_token()
+        yield found
+
+
+def test_a_page_looks_as_the_project_wants(with_pages: Site) -> None:
+    answer = ask(with_pages, "/models/daily_sales?limit=200", with_pages.bearer())
+
+    assert "<h1>Sales by day</h1>" in answer.text
+    drawn = re.findall(r"<figcaption[^>]*><strong>(\w+)<", answer.text)
+    assert drawn == ["order_count", "sales_amount"]
+    rows = rows_of(answer)
+    assert [row[1] for row in rows] == sorted((row[1] for row in rows), reverse=True)
+    assert all(row[2].startswith("€") and row[3].isdigit() for row in rows)
+    assert re.search(r'<td class="number">€[\d,]+\.\d\d</td>', answer.text)
+    assert "The first 200 rows of 499, in the order of the project." in answer.text
+    # Its order is a choice among others, and what is loaded is in it.
+    assert href_of(answer, ">day") == "/models/daily_sales?limit=200&order=day.asc"
+    assert "order=day.desc,shop.asc" in href_of(answer, ">CSV")
+    second = ask(with_pages, href_of(answer, 'id="next-page"'), with_pages.bearer())
+    assert rows_of(second)[0][1] <= rows[-1][1] and rows_of(second)[0] not in rows
+
+
+def test_a_page_of_the_project_s_order_is_none_of_the_key_s(with_pages: Site) -> None:
+    headers = with_pages.bearer()
+    first = ask(with_pages, "/models/daily_sales?limit=200", headers)
+    cursor = href_of(first, 'id="next-page"').partition("after=")[2]
+    api = "/v1/models/daily_sales?limit=5&after=" + cursor
+
+    in_order = with_pages.client.get(f"{api}&order=day.desc,shop.asc", headers=headers)
+    by_key = with_pages.client.get(api, headers=headers)
+
+    assert in_order.json()["rows"][0]["day"] <= rows_of(first)[-1][1]
+    assert (by_key.status_code, by_key.json()["code"]) == (400, "POSITION_REFUSED")
+
+
+def test_the_address_comes_before_the_project(with_pages: Site) -> None:
+    query = "page.chart=bars&page.number=order_count&day=eq.2026-03-01&order=shop.asc"
+
+    answer = ask(with_pages, f"/models/daily_sales?{query}", with_pages.bearer())
+
+    assert "<strong>order_count</strong>" in answer.text and 'class="barred"' in answer.text
+    assert [row[0] for row in rows_of(answer)] == sorted(row[0] for row in rows_of(answer))
+
+
+def test_bars_have_the_order_of_the_project(with_pages: Site) -> None:
+    text = ask(with_pages, "/models/shops", with_pages.bearer()).text
+
+    assert "<strong>visits</strong>" in text
+    bars = re.findall(r'<td class="number">([\d,]+)</td>', text.partition("</section>")[0])
+    assert bars == sorted(bars) and len(bars) == 20
+    assert "The 20 first of 25 rows." in text
+
+
+def test_a_single_row_shows_the_tiles_of_the_project_and_names_of_no_column_to_admins(
+    with_pages: Site,
+) -> None:
+    text = ask(with_pages, "/models/totals", with_pages.bearer()).text
+
+    assert re.findall(r"<h3>(\w+)</h3>", text) == ["sales_amount", "order_count"]
+    assert "name no_such_column, which is no column of this model" in text

@@ -394,12 +394,38 @@ def test_mistakes_for_livemart_are_reported_together_with_their_lines(jaffle: Pa
     )
     customers = jaffle / "models" / "marts" / "customers.sql"
     customers.write_text(customers.read_text().replace("'full'", "'fulll'"))
+    (jaffle / "models" / "paged.sql").write_text("select 1 as id")
+    (jaffle / "models" / "pages.yml").write_text(
+        "version: 2\n"
+        "models:\n"
+        "  - name: paged\n"
+        "    config: {contract: {enforced: true}}\n"
+        "    meta:\n"
+        "      livemart:\n"
+        "        page:\n"
+        "          formats:\n"
+        "            idd: percent\n"
+        "    columns: [{name: id, data_type: int}]\n"
+        "exposures:\n"
+        "  - name: board\n"
+        "    type: dashboard\n"
+        "    owner: {name: a, email: a@b.c}\n"
+        "    depends_on: [ref('paged')]\n"
+        "    meta: {livemart: {page: {title: x}}}\n"
+    )
 
     with pytest.raises(ConfigErrors) as caught:
         Dbt(jaffle).load()
 
     codes = [error.code for error in caught.value.errors]
-    assert codes == ["SOURCE_KEY_UNKNOWN", "MODEL_POLICY_UNKNOWN"]
+    assert sorted(codes) == [
+        "MODEL_POLICY_UNKNOWN",
+        "PAGE_INVALID",
+        "PAGE_INVALID",
+        "SOURCE_KEY_UNKNOWN",
+    ]
+    assert "models/pages.yml:9: model paged: meta.livemart.page.formats.idd" in str(caught.value)
+    assert "models/pages.yml:16: exposure board: meta.livemart" in str(caught.value)
     assert "models/sources.yml:10" in str(caught.value)
     assert "did you mean full?" in str(caught.value)
 

@@ -1,4 +1,4 @@
-// Keeps the page of a served model fresh: with each snapshot it takes over what the server writes.
+// Keeps the page of a served model, or of a dashboard, fresh: with each snapshot it takes over what the server writes.
 
 const LONGEST_WAIT_MS = 60_000;
 const PATIENCE_MS = 15_000;
@@ -10,6 +10,7 @@ const PARTS = ["about", "chart", "extent", "cells", "pages", "columns"];
 const MARKED_MS = 4_000;
 
 const byId = (id) => document.getElementById(id);
+const main = document.querySelector("main");
 let source = null;
 let request = new AbortController();
 let attempts = 0;
@@ -36,14 +37,14 @@ function listen() {
   stop();
   if (isPaused || document.hidden) return;
   show("connecting");
-  source = new EventSource(byId("model").dataset.stream);
+  source = new EventSource(main.dataset.stream);
   source.addEventListener("open", () => {
     attempts = 0;
     show("live");
   });
   source.addEventListener("snapshot", (event) => {
     const { snapshot_id: snapshot, epoch } = JSON.parse(event.data);
-    const { snapshot: shown, epoch: ours } = byId("model").dataset;
+    const { snapshot: shown, epoch: ours } = main.dataset;
     // Not all pages at the same moment.
     if (String(snapshot) !== shown || epoch !== ours) later(takeOver, Math.random() * SPREAD_MS);
   });
@@ -94,18 +95,21 @@ async function takeOver() {
 
 // Text of records is only ever text: the server has escaped it.
 function paint(next) {
-  const { scrollLeft, scrollTop } = byId("rows");
+  const { scrollLeft, scrollTop } = byId("rows") ?? main;
   const before = new Set(textsOf(byId("cells")));
-  for (const name of PARTS) {
+  const panels = panelsOf(document);
+  // Another dashboard by now.
+  if (panels.join() !== panelsOf(next).join()) return location.reload();
+  for (const name of [...PARTS.filter(byId), ...panels]) {
     const [part, newer] = [byId(name), next.getElementById(name)];
     // Whoever is at work in it keeps it.
     if (part.contains(document.activeElement) || part.innerHTML === newer.innerHTML) continue;
     part.replaceChildren(...newer.childNodes);
     part.hidden = newer.hidden;
   }
-  byId("rows").scrollTo(scrollLeft, scrollTop);
-  const { snapshot, epoch } = next.getElementById("model").dataset;
-  const shown = byId("model").dataset;
+  byId("rows")?.scrollTo(scrollLeft, scrollTop);
+  const { snapshot, epoch } = next.querySelector("main").dataset;
+  const shown = main.dataset;
   if (snapshot !== shown.snapshot) {
     mark(before);
     byId("status").textContent = `Rows of snapshot ${snapshot}.`;
@@ -113,14 +117,18 @@ function paint(next) {
   Object.assign(shown, { snapshot, epoch });
 }
 
+function panelsOf(page) {
+  return [...page.querySelectorAll(".panels > .panel")].map(({ id }) => id);
+}
+
 function textsOf(body) {
-  return [...body.rows].map((row) => [...row.cells].map((cell) => cell.textContent).join("\0"));
+  return [...(body?.rows ?? [])].map((row) => [...row.cells].map((cell) => cell.textContent).join("\0"));
 }
 
 // Marks for a moment the rows that were not there, or not so.
 function mark(before) {
   const texts = textsOf(byId("cells"));
-  const changed = [...byId("cells").rows].filter((_, place) => !before.has(texts[place]));
+  const changed = [...(byId("cells")?.rows ?? [])].filter((_, place) => !before.has(texts[place]));
   for (const row of changed) row.classList.add("changed");
   setTimeout(() => changed.forEach((row) => row.classList.remove("changed")), MARKED_MS);
 }
@@ -144,5 +152,5 @@ addEventListener("pageshow", (event) => {
 
 byId("pause").hidden = false;
 // How old the rows are is the server's to say, also where no snapshot comes any more.
-setInterval(() => isOpen() && takeOver(), Math.max(Number(byId("model").dataset.interval), 30) * 1000);
+setInterval(() => isOpen() && takeOver(), Math.max(Number(main.dataset.interval), 30) * 1000);
 listen();

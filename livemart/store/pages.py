@@ -1,0 +1,81 @@
+"""Carries how the project wants its pages to look: those of served models, and dashboards.
+
+Used by publication, which writes them with the rows, and by the pages. It is a separate table with
+its own version: a store that was filled before has none, and stays readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from livemart.project.declared.model_page import PageSpec
+from livemart.store.column_types import Json, write_json
+
+_VERSION = 1
+_PAGES = sa.Table(
+    "livemart_pages",
+    sa.MetaData(),
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("content", Json, nullable=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    """A page of several models, an exposure of type `dashboard`.
+
+    `title` is the exposure's label, or its name; `models`: served ones, in the exposure's order.
+    """
+
+    title: str
+    text: str
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPages:
+    """How pages look, by the name of a served model, and the dashboards by name."""
+
+    models: Mapping[str, PageSpec] = field(default_factory=dict)
+    dashboards: Mapping[str, Dashboard] = field(default_factory=dict)
+
+
+NO_PAGES = ProjectPages()
+
+
+def write_pages(connection: Connection, pages: ProjectPages) -> None:
+    """Replace the pages by these, in the transaction under way; write nothing if they are equal."""
+    _PAGES.create(connection, checkfirst=True)
+    rows = connection.execute(sa.select(_PAGES)).all()
+    content: Any = asdict(pages)
+    if [(row.version, write_json(row.content)) for row in rows] == [
+        (_VERSION, write_json(content))
+    ]:
+        return
+    connection.execute(sa.delete(_PAGES))
+    connection.execute(sa.insert(_PAGES).values(version=_VERSION, content=content))
+
+
+def read_pages(connection: Connection) -> ProjectPages:
+    """Return the pages; none if the store has none that this program reads."""
+    query = sa.select(_PAGES.c.content).where(_PAGES.c.version == _VERSION)
+    try:
+        # A failed statement would end the transaction of PostgreSQL with it.
+        with connection.begin_nested():
+            content: Any = connection.execute(query).scalar()
+    except sa.exc.DBAPIError:
+        return NO_PAGES
+    if content is None:
+        return NO_PAGES
+    models = {name: PageSpec(**_tuples(page)) for name, page in content["models"].items()}
+    dashboards = {name: Dashboard(**_tuples(it)) for name, it in content["dashboards"].items()}
+    return ProjectPages(models, dashboards)
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(it) if isinstance(it, list) else it for key, it in values.items()}
