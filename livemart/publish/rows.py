@@ -35,11 +35,12 @@ class RowsDifferError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """One change of a row, as the change log keeps it."""
+    """One change of a row, as the change log keeps it; `replaced`: by an update, of the old row."""
 
     op: Op
     tenant: str | None
     row: dict[str, Any]
+    replaced: dict[str, Any] | None = None
 
 
 def weighted_rows(model: ServedModel, table: pa.Table) -> Iterator[tuple[_Values, int]]:
@@ -137,10 +138,16 @@ def _apply_to_keyed(
         if after is None or tenant_of(after) != tenant_of(row):
             changes.append(RowChange("delete", tenant_of(row), _json_row(model, row)))
     for key, row in new.items():
-        before = old.get(key)
-        is_update = before is not None and tenant_of(before) == tenant_of(row)
-        op: Op = "update" if is_update else "insert"
-        changes.append(RowChange(op, tenant_of(row), _json_row(model, row)))
+        before, after_row = old.get(key), _json_row(model, row)
+        if before is None or tenant_of(before) != tenant_of(row):
+            changes.append(RowChange("insert", tenant_of(row), after_row))
+            continue
+        replaced = {
+            name: value
+            for name, value in _json_row(model, before).items()
+            if value != after_row[name]
+        }
+        changes.append(RowChange("update", tenant_of(row), after_row, replaced))
     return changes
 
 

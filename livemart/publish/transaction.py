@@ -232,7 +232,14 @@ class Transaction:
             return False
         at = {"model": model, "snapshot_id": self.snapshot.snapshot_id}
         rows = [
-            {**at, "position": index, "tenant": change.tenant, "op": change.op, "row": change.row}
+            {
+                **at,
+                "position": index,
+                "tenant": change.tenant,
+                "op": change.op,
+                "row": change.row,
+                "replaced": change.replaced,
+            }
             for index, change in enumerate(changes)
         ]
         for start in range(0, len(rows), _SLICE):

@@ -142,11 +142,11 @@ def create_app(
     # Who may not read anything does not learn what there is to ask.
     checks = [Depends(require_caller), Depends(refuse_unread)]
     app.include_router(restaurants_router, dependencies=[*checks, FIGURES])
-    # It knows the columns that may be asked for.
+    # Those of models know the columns that may be asked for. The readings of streams take turns by
+    # themselves, or are shared by all who are equally far.
     app.include_router(models_router, dependencies=[Depends(require_caller), PULLS])
-    # Their readings take turns by themselves, or are shared by all who are equally far.
-    for router in (restaurant_stream_router, model_stream_router):
-        app.include_router(router, dependencies=checks)
+    app.include_router(model_stream_router, dependencies=[Depends(require_caller)])
+    app.include_router(restaurant_stream_router, dependencies=checks)
     app.include_router(letters_router, dependencies=[*checks, PULLS])
     app.include_router(health_router, dependencies=[Depends(refuse_unread)])
     if intake is not None:

@@ -23,7 +23,7 @@ from livemart.store.value_forms import parse_served_value
 # A time or date column, and a moment.
 Bound = tuple[str, datetime]
 Operator = Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "is"]
-_COMPARE = {
+COMPARE = {
     "eq": operator.eq,
     "neq": operator.ne,
     "gt": operator.gt,
@@ -158,7 +158,7 @@ def _predicate(
     shown = in_order(column, dialect)
     if is_list:
         return shown.in_(value)
-    compared: sa.ColumnElement[bool] = _COMPARE[condition.operator](shown, value)
+    compared: sa.ColumnElement[bool] = COMPARE[condition.operator](shown, value)
     return compared
 
 

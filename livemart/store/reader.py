@@ -22,12 +22,10 @@ from livemart.store.connections import (
     reached,
     shown_url,
 )
-from livemart.store.positions import mark_of
-from livemart.store.predicates import change_predicates, change_values
 from livemart.store.run_copy import read_run_copy
-from livemart.store.schema import CHANGES, PUBLISHED, SCHEMA_VERSION, STORE_IDENTITY
-from livemart.store.served import Change, ChangePage, Published, ServedModel
-from livemart.store.snapshot_view import SnapshotView, known_mark
+from livemart.store.schema import PUBLISHED, SCHEMA_VERSION, STORE_IDENTITY
+from livemart.store.served import Published
+from livemart.store.snapshot_view import SnapshotView
 from livemart.store.store import StoredModel, newest_published, read_models
 
 
@@ -75,46 +73,6 @@ class StoreReader:
         with self._begin() as connection:
             published = self._require_published(connection)
             yield SnapshotView(connection, published, self._read_models(connection, published))
-
-    def changes(
-        self,
-        model: str,
-        after: int,
-        tenants: frozenset[str] | None,
-        limit: int,
-        mark: str | None = None,
-    ) -> ChangePage:
-        """Return the changes of a model that came with the snapshots after `after`.
-
-        Args:
-            model: name of a served model.
-            after: id of the snapshot that the caller has.
-            tenants: whose rows; None for all.
-            limit: where to end the page; whole snapshots only, so one snapshot may exceed it.
-            mark: was given with that snapshot; in another history its id says nothing. None: it is
-                of this one.
-
-        Raises:
-            KeyError: the model is not served.
-            PublishError: STORE_UNREACHABLE, STORE_EMPTY.
-        """
-        with self._begin() as connection:
-            newest = self._require_published(connection)
-            stored = self._read_models(connection, newest)[model]
-            table, served = stored.layout.table_name, stored.layout.model
-            mark_now = mark_of(newest.epoch, table)
-            before = known_mark(connection, stored, after)
-            if before is None or mark not in (None, before):
-                upto = newest.snapshot_id
-                return ChangePage("reset", (), upto, newest.epoch, mark or "", mark_now)
-            changes: tuple[Change, ...] = ()
-            upto = after
-            if after != newest.snapshot_id:
-                changes, upto = _read_page(
-                    connection, served, after, newest.snapshot_id, tenants, limit
-                )
-            epoch = _epoch_of(connection, upto) or newest.epoch
-            return ChangePage("changes", changes, upto, epoch, before, mark_of(epoch, table))
 
     @contextmanager
     def _begin(self) -> Iterator[Connection]:
@@ -176,40 +134,3 @@ def _is_of_another_form(error: sa.exc.DBAPIError) -> bool:
     """Return whether a column is missing: the tables have not the form that this program makes."""
     state = getattr(error.orig, "sqlstate", None)
     return "no such column" in str(error.orig) or state == UNDEFINED_COLUMN
-
-
-def _epoch_of(connection: Connection, snapshot_id: int) -> str | None:
-    """Return the epoch of a snapshot; None if it is not kept."""
-    query = sa.select(PUBLISHED.c.epoch).where(PUBLISHED.c.snapshot_id == snapshot_id)
-    epoch: str | None = connection.execute(query).scalar()
-    return epoch
-
-
-def _read_page(
-    connection: Connection,
-    served: ServedModel,
-    after: int,
-    newest: int,
-    tenants: frozenset[str] | None,
-    limit: int,
-) -> tuple[tuple[Change, ...], int]:
-    query = sa.select(CHANGES).where(*change_predicates(served, is_for_all=tenants is None))
-    values = change_values(tenants)
-    order = (CHANGES.c.snapshot_id, CHANGES.c.position)
-    later = query.where(CHANGES.c.snapshot_id > after).order_by(*order)
-    rows = connection.execute(later.limit(limit + 1), values).all()
-    upto = newest
-    if len(rows) > limit:
-        # The last snapshot of the page may go on behind it: leave it out, or take it whole.
-        first, last = rows[0].snapshot_id, rows[-1].snapshot_id
-        if first == last:
-            whole = query.where(CHANGES.c.snapshot_id == first).order_by(*order)
-            rows = connection.execute(whole, values).all()
-            upto = first
-        else:
-            rows = [row for row in rows if row.snapshot_id < last]
-            upto = rows[-1].snapshot_id
-    changes = tuple(
-        Change(row.model, row.snapshot_id, row.position, row.op, row.row) for row in rows
-    )
-    return changes, upto

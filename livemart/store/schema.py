@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from livemart.store.column_types import Instant, Json, PlainText, sql_type
 from livemart.store.served import ServedModel
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 # PostgreSQL cuts names after 63 bytes; a number is added when a table is made again.
 _NAME_BYTES = 50
 ROW_HASH = "_row_hash"
@@ -70,6 +70,8 @@ CHANGES = sa.Table(
     sa.Column("tenant", PlainText),
     sa.Column("op", PlainText, nullable=False),
     sa.Column("row", Json, nullable=False),
+    # The values that an update replaced: with them, `row` is the old row.
+    sa.Column("replaced", Json),
     sa.Index("livemart_changes_tenant", "model", "tenant", "snapshot_id"),
 )
 # Tables that no snapshot points to any more; the next publication drops them.

@@ -133,12 +133,15 @@ class Change:
 class ChangePage:
     """Changes of whole snapshots, in order, up to and including snapshot `upto` of `epoch`.
 
-    `reset`: the changes since the position asked for are not known; read all rows instead.
-    `mark_before` and `mark` name the histories of the positions before and behind the page.
+    `reset`: the changes since the position asked for are not known; read all rows instead. `many`:
+    there are more than may be read, and none was. `read`: how many changes were judged by the
+    conditions. `mark_before` and `mark` name the histories of the positions before and behind the
+    page.
     """
 
-    kind: Literal["changes", "reset"]
+    kind: Literal["changes", "reset", "many"]
     changes: tuple[Change, ...]
+    read: int
     upto: int
     epoch: str
     mark_before: str

@@ -14,6 +14,7 @@ from typing import Any, Required, TypedDict, Unpack
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from livemart.store.change_pages import known_mark, read_change_page
 from livemart.store.column_types import in_order, write_json
 from livemart.store.descriptions import read_description
 from livemart.store.packed import Packed, pack, unpack
@@ -36,7 +37,7 @@ from livemart.store.schema import (
     bag_column,
     served_table,
 )
-from livemart.store.served import ModelDescription, Published, ServedModel
+from livemart.store.served import ChangePage, ModelDescription, Published, ServedModel
 from livemart.store.store import StoredModel
 
 # Rows that are read at once.
@@ -159,6 +160,41 @@ class SnapshotView:
         )
         values = change_values(tenants)
         return self._connection.execute(changes.limit(1), values).first() is None
+
+    def changes(
+        self,
+        model: str,
+        after: Position,
+        tenants: frozenset[str] | None,
+        limit: int,
+        *,
+        most: int | None = None,
+        conditions: Sequence[ColumnCondition] = (),
+    ) -> ChangePage:
+        """Return the changes of a model behind a position.
+
+        Args:
+            model: name of a served model.
+            after: how far the caller is. In another history than that of its mark its id says
+                nothing; None: it is of this one.
+            tenants: whose rows; None for all.
+            limit: where to end the page; whole snapshots only, so one snapshot may exceed it.
+            most: changes that are read at all, up to `limit`; if there are more, it is "many".
+            conditions: the changes are those of the rows that fulfil them all.
+
+        Raises:
+            KeyError: the model is not served, or has no such column.
+        """
+        return read_change_page(
+            self._connection,
+            self.published,
+            self._models[model],
+            after,
+            tenants,
+            limit,
+            most=most,
+            conditions=conditions,
+        )
 
     def rows(self, model: str, **asked: Unpack[AskedRows]) -> list[dict[str, Any]]:
         """Return rows of a model, all at once; see `row_slices`."""
@@ -371,15 +407,6 @@ class SnapshotView:
             str(tenant): datetime.fromisoformat(str(first)).replace(tzinfo=UTC)
             for tenant, first in self._connection.execute(changes, change_values(tenants)).all()
         }
-
-
-def known_mark(connection: Connection, stored: StoredModel, snapshot_id: int) -> str | None:
-    """Return the mark of a position at a snapshot; None if the changes since are not known."""
-    query = sa.select(PUBLISHED.c.epoch).where(PUBLISHED.c.snapshot_id == snapshot_id)
-    epoch: str | None = connection.execute(query).scalar()
-    if epoch is None or snapshot_id < stored.copied_at:
-        return None
-    return mark_of(epoch, stored.layout.table_name)
 
 
 @lru_cache(maxsize=64)

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from livemart.store.predicates import ColumnCondition as Where
 from livemart.store.reader import StoreReader
 from livemart.store.value_forms import json_value
-from tests.store.stores import fill_store
+from tests.store.stores import changes_of, fill_store
 
 SCHEMA = pa.schema(
     [
@@ -33,6 +35,8 @@ TENANTS: tuple[frozenset[str] | None, ...] = (
     frozenset({"a", "b"}),
     frozenset(),
 )
+# Some clients follow the rows that fulfil these alone.
+CONDITIONS = (Where("amount", "gte", Decimal("0.01")), Where("is_paid", "eq", True))
 _contents = st.tuples(
     st.sampled_from(["a", "b", None]), st.integers(0, 2), st.sampled_from([True, False, None])
 )
@@ -42,9 +46,14 @@ class Client:
     """Follows the changes of one model for some tenants, page by page."""
 
     def __init__(
-        self, reader: StoreReader, tenants: frozenset[str] | None, key: str | None
+        self,
+        reader: StoreReader,
+        key: str | None,
+        tenants: frozenset[str] | None,
+        conditions: Sequence[Where],
     ) -> None:
         self.reader = reader
+        self.conditions = conditions
         self.tenants = tenants
         self.key = key
         self.position: int | None = None
@@ -55,12 +64,19 @@ class Client:
         if self.position is None:
             return self.read_all()
         while True:
-            page = self.reader.changes("orders", self.position, self.tenants, limit)
+            page = changes_of(
+                self.reader,
+                "orders",
+                self.position,
+                self.tenants,
+                limit,
+                conditions=self.conditions,
+            )
             if page.kind == "reset":
                 return self.read_all()
             for change in page.changes:
                 self.apply(change.op, change.row)
-            is_at_end = page.upto == self.position or not page.changes
+            is_at_end = page.upto == self.position or not page.read
             self.position = page.upto
             if is_at_end:
                 return None
@@ -68,7 +84,7 @@ class Client:
     def read_all(self) -> None:
         self.by_key, self.bag = {}, Counter()
         with self.reader.snapshot() as view:
-            for row in view.rows("orders", tenants=self.tenants):
+            for row in view.rows("orders", tenants=self.tenants, conditions=self.conditions):
                 self.apply("insert", {name: json_value(value) for name, value in row.items()})
             self.position = view.published.snapshot_id
 
@@ -101,11 +117,12 @@ def to_table(rows: Sequence[Row]) -> pa.Table:
     )
 
 
-def expected_rows(rows: Sequence[Row], tenants: frozenset[str] | None) -> Counter[tuple[Any, ...]]:
+def expected_rows(rows: Sequence[Row], client: Client) -> Counter[tuple[Any, ...]]:
     return Counter(
         (key, tenant, f"0.0{cents}", paid)
         for key, tenant, cents, paid in rows
-        if tenants is None or tenant in tenants
+        if (client.tenants is None or tenant in client.tenants)
+        and (not client.conditions or (cents >= 1 and paid))
     )
 
 
@@ -115,19 +132,19 @@ def follow_history(
     """Publish a history; after each snapshot some clients follow, one of them only at the end."""
     reader = StoreReader.open(url)
     keys: Mapping[str, Sequence[str]] = {"orders": (key,)} if key else {}
-    clients = [Client(reader, tenants, key) for tenants in TENANTS]
-    sleepers = [Client(reader, tenants, key) for tenants in TENANTS]
+    which = [*product(TENANTS, [()]), *product(TENANTS[:2], [CONDITIONS])]
+    clients, sleepers = ([Client(reader, key, *each) for each in which] for _ in range(2))
     for number, rows in enumerate(history, start=1):
         fill_store(url, {"orders": to_table(rows)}, keys, number)
         for client in clients:
             client.follow(limit)
-            assert client.rows() == expected_rows(rows, client.tenants)
+            assert client.rows() == expected_rows(rows, client)
         if number == late:
             for client in sleepers:
                 client.follow(limit)
     for client in sleepers:
         client.follow(limit)
-        assert client.rows() == expected_rows(history[-1], client.tenants)
+        assert client.rows() == expected_rows(history[-1], client)
     reader.close()
 
 

@@ -27,6 +27,7 @@ from livemart.store.reader import StoreReader
 from livemart.store.served import ModelDescription, Published
 from tests.models import make_model
 from tests.ports import silent_port
+from tests.store.stores import changes_of
 
 SALES = "model.shop.sales"
 VIEW = "model.shop.sales_view"
@@ -148,7 +149,7 @@ class Shop:
     def changes(self, after: int) -> tuple[str, list[str]]:
         reader = StoreReader.open(f"sqlite:///{self.store_file}")
         try:
-            page = reader.changes("sales", after, None, 1000)
+            page = changes_of(reader, "sales", after, None, 1000)
             return page.kind, [change.op for change in page.changes]
         finally:
             reader.close()

@@ -32,7 +32,7 @@ from tests.serve.owner.order_versions import (
     reader_position,
     served_tables,
 )
-from tests.store.stores import fill_store, make_snapshot, net_change
+from tests.store.stores import changes_of, fill_store, make_snapshot, net_change
 
 
 @pytest.fixture
@@ -190,7 +190,10 @@ def test_a_store_that_missed_snapshots_gets_their_net_change(
     done = fill(store_url, orders(1, 5, 6), 9)
 
     assert done is not None and (done.rebuilt, done.rows_changed) == ((), {"orders": 2})
-    assert [c.op for c in reader.changes("orders", 1, None, 100).changes] == ["update", "insert"]
+    assert [c.op for c in changes_of(reader, "orders", 1, None, 100).changes] == [
+        "update",
+        "insert",
+    ]
 
 
 def test_an_older_snapshot_does_not_set_the_store_back(store_url: str, reader: StoreReader) -> None:
@@ -266,7 +269,7 @@ def test_changes_are_kept_for_the_stated_time_and_at_least_so_many_snapshots(
         ["reset", "changes"],
         ["reset", "changes"],
     )
-    page = reader.changes("orders", 7, None, 1_000)
+    page = changes_of(reader, "orders", 7, None, 1_000)
     assert [change.snapshot_id for change in page.changes] == [8, 9, 10]
 
 

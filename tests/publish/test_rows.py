@@ -113,6 +113,15 @@ def test_another_order_of_a_map_and_another_sign_of_zero_are_published(
     assert str(by_number[2][0]) == "0.0"
 
 
+def test_an_update_keeps_what_it_replaced_and_no_more(connection: sa.Connection) -> None:
+    filled(connection, KEYED, *ROWS)
+
+    told = apply_change(connection, KEYED, weighted(((1, "a", 10), -1), ((1, "a", 11), 1)))
+
+    names = [name for name, _ in KEYED.model.columns]
+    assert [change.replaced for change in told] == [{names[2]: 10}]
+
+
 def test_a_row_that_goes_to_another_tenant_is_deleted_for_the_first(
     connection: sa.Connection,
 ) -> None:

@@ -25,8 +25,10 @@ from livemart.publish.publisher import Publication, publish
 from livemart.publish.transaction import Publishing
 from livemart.state.snapshots import ModelState, Snapshot
 from livemart.store.pages import NO_PAGES, ProjectPages
+from livemart.store.positions import Position
+from livemart.store.predicates import ColumnCondition
 from livemart.store.reader import StoreReader
-from livemart.store.served import ModelDescription
+from livemart.store.served import ChangePage, ModelDescription
 from livemart.store.store import Store
 
 PANE = timedelta(minutes=5)
@@ -315,6 +317,21 @@ def stored_rows(url: str, relation: str, schema: pa.Schema) -> pa.Table:
     finally:
         reader.close()
     return pa.Table.from_pylist(rows, schema=schema)
+
+
+def changes_of(
+    reader: StoreReader,
+    model: str,
+    after: int,
+    tenants: frozenset[str] | None,
+    limit: int,
+    mark: str | None = None,
+    conditions: Sequence[ColumnCondition] = (),
+) -> ChangePage:
+    """Return a page of the changes behind a snapshot, of the newest one."""
+    with reader.snapshot() as view:
+        position = Position(after, mark)
+        return view.changes(model, position, tenants, limit, conditions=conditions)
 
 
 def net_change(old: pa.Table | None, new: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ import pytest
 from livemart.store.reader import StoreReader
 from livemart.store.value_forms import json_value
 from tests.disagreeing_values import KINDS as DISAGREEING
-from tests.store.stores import fill_store
+from tests.store.stores import changes_of, fill_store
 
 MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
@@ -85,7 +85,7 @@ def test_values_are_keys_and_tell_rows_without_key_apart(
         key = view.models()["keyed"].row_key
         rows = view.rows("keyed", tenants=None)
         bag = view.rows("bag", tenants=None)
-    gone = [reader.changes(model, 1, None, 10).changes for model in ("keyed", "bag")]
+    gone = [changes_of(reader, model, 1, None, 10).changes for model in ("keyed", "bag")]
     assert key == ("value",)
     assert [row["value"] for row in rows] == [v for v in values if v != keyed["value"][0].as_py()]
     assert sorted(row["number"] for row in bag) == list(range(1, table.num_rows))
@@ -136,7 +136,7 @@ def test_text_with_nul_is_kept_as_far_as_the_database_can(
     fill_store(store_url, {"m": table}, {"m": ("restaurant_id",)})
     fill_store(store_url, {"m": table.slice(1)}, {"m": ("restaurant_id",)}, 2)
 
-    (change,) = reader.changes("m", 1, None, 10).changes
+    (change,) = changes_of(reader, "m", 1, None, 10).changes
     assert change.row["dish_name"] == expected
 
 
@@ -166,7 +166,9 @@ def test_hostile_names_are_names(store_url: str, reader: StoreReader) -> None:
     with reader.snapshot() as view:
         assert view.rows(model, tenants=None, equals={'quo"te': 2}) == table.to_pylist()
         assert view.rows("m", tenants=None) == []
-    assert [change.row for change in reader.changes("m", 1, None, 9).changes] == table.to_pylist()
+    assert [
+        change.row for change in changes_of(reader, "m", 1, None, 9).changes
+    ] == table.to_pylist()
 
 
 def test_days_are_found_by_moments(store_url: str, reader: StoreReader) -> None:
@@ -195,7 +197,7 @@ def test_tenants_are_found_by_text_whatever_the_type_of_their_id(
     fill_store(store_url, {"m": table.slice(0, 0)}, {"m": ("number",)}, 2)
 
     def of(*tenants: str) -> list[int]:
-        page = reader.changes("m", 1, frozenset(tenants), 10)
+        page = changes_of(reader, "m", 1, frozenset(tenants), 10)
         return [change.row["number"] for change in page.changes]
 
     fill_store(store_url, {"m": table}, {"m": ("number",)}, 3)

@@ -34,7 +34,14 @@ from livemart.store.store import Store
 from tests.ports import silent_port
 from tests.publish.kill_publisher import ORDERS, as_of, publish_number, publish_until
 from tests.store.postgres import Postgres, running_postgres
-from tests.store.stores import fill_store, make_snapshot, net_change, reference_tables, stored_rows
+from tests.store.stores import (
+    changes_of,
+    fill_store,
+    make_snapshot,
+    net_change,
+    reference_tables,
+    stored_rows,
+)
 from tests.waits import PATIENCE_S, wait_until
 
 SPEC = ServedSpec("numbers", "model.test.numbers", "gold.numbers", ("number",))
@@ -92,7 +99,7 @@ def test_a_publisher_killed_on_the_way_leaves_one_snapshot_whole(
     assert (again is None) == is_published
     assert_shows(store_url, reader, number)
     if number == 2:
-        page = reader.changes("order_arrivals", 1, None, 1_000)
+        page = changes_of(reader, "order_arrivals", 1, None, 1_000)
         kept = [change.row["arrival_id"] for change in page.changes]
         assert page.kind == "changes" and len(kept) == len(set(kept)) > 0
 
@@ -129,7 +136,7 @@ def test_two_publishers_never_interleave(
         done = sum(pool.map(run, [range(1, 13)] * 3))
 
     assert done == 12
-    page = reader.changes("numbers", 1, None, 10_000)
+    page = changes_of(reader, "numbers", 1, None, 10_000)
     assert page.kind == "changes"
     ops = [(c.snapshot_id, c.op, c.row["number"]) for c in page.changes]
     expected = [

@@ -19,7 +19,7 @@ from tests.serve.owner.order_versions import (
     reader_position,
     served_tables,
 )
-from tests.store.stores import fill_store
+from tests.store.stores import changes_of, fill_store
 
 
 def test_a_changed_model_is_copied_whole_and_its_followers_start_anew(
@@ -124,7 +124,7 @@ def test_models_come_and_go_with_the_exposures(store_url: str, reader: StoreRead
     with reader.snapshot() as view:
         assert view.models().keys() == {"orders"}
     with pytest.raises(KeyError):
-        reader.changes("dishes", 1, None, 10)
+        changes_of(reader, "dishes", 1, None, 10)
 
     fill_store(store_url, {"orders": orders(1), "dishes": orders(3)}, KEYS, 3)
 

@@ -1,11 +1,9 @@
-"""A reader tells an empty store from one that is away, and changes in pages of whole snapshots."""
+"""A reader tells an empty store from one that is away."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
-from itertools import groupby
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,9 +12,7 @@ from sqlalchemy import event
 
 from livemart.errors import PublishError
 from livemart.store.reader import StoreReader
-from livemart.store.served import Change
-from tests.serve.owner.order_versions import fill, orders
-from tests.store.stores import fill_store, reference_tables
+from tests.store.stores import changes_of, fill_store, reference_tables
 
 
 def test_a_store_that_nobody_filled_is_empty(reader: StoreReader) -> None:
@@ -52,7 +48,7 @@ def test_what_a_reader_does_wrong_itself_is_not_the_stores(
     with pytest.raises(KeyError), reader.snapshot() as view:
         view.rows("order_arrivals", tenants=None, equals={"unknown": 1})
     with pytest.raises(KeyError):
-        reader.changes("unknown", 1, None, 10)
+        changes_of(reader, "unknown", 1, None, 10)
 
 
 def test_a_reader_that_is_closed_lets_who_reads_come_to_the_end(store_url: str) -> None:
@@ -70,63 +66,3 @@ def test_a_reader_that_is_closed_lets_who_reads_come_to_the_end(store_url: str) 
         assert len(opened) == 1
 
     assert opened == []
-
-
-def test_a_page_ends_between_two_snapshots_whatever_its_limit(
-    store_url: str, reader: StoreReader
-) -> None:
-    """Each snapshot changes the first so many of its five orders."""
-    for number, count in enumerate((5, 3, 1, 0, 4, 2), start=1):
-        fill(store_url, orders(*[number] * count, *[0] * (5 - count)), number)
-    (*whole,) = reader.changes("orders", 1, None, 100).changes
-    sizes = {number: len(list(each)) for number, each in groupby(whole, _snapshot_of)}
-
-    for limit in range(1, len(whole) + 2):
-        position, pages = 1, list[Sequence[Change]]()
-        while position != 6:
-            page = reader.changes("orders", position, None, limit)
-            assert page.kind == "changes" and page.upto > position
-            position = page.upto
-            pages.append(page.changes)
-        for changes in pages:
-            for number, each in groupby(changes, _snapshot_of):
-                assert len(list(each)) == sizes[number]
-            assert len(changes) <= limit or len({_snapshot_of(it) for it in changes}) == 1
-        assert [change for changes in pages for change in changes] == whole
-
-
-def _snapshot_of(change: Change) -> int:
-    return change.snapshot_id
-
-
-@pytest.mark.parametrize(
-    ("after", "is_marked", "kind"),
-    [
-        (2, True, "changes"),
-        # Copied whole with the second snapshot: what was before is not known.
-        (1, True, "reset"),
-        (3, True, "changes"),
-        # Not there yet, or no more.
-        (4, True, "reset"),
-        (0, True, "reset"),
-        (2, False, "reset"),
-        (3, False, "reset"),
-    ],
-)
-def test_changes_are_told_from_positions_that_the_store_can_follow(
-    store_url: str, reader: StoreReader, after: int, is_marked: bool, kind: str
-) -> None:
-    fill(store_url, orders(1), 1)
-    for number in (2, 3):
-        model = {"orders": "another"}
-        fill(store_url, orders(*range(number)), number, fingerprints=model)
-    mark = None if is_marked else "00000000"
-
-    page = reader.changes("orders", after, None, 100, mark)
-
-    assert page.kind == kind
-    assert len(page.changes) == (1 if kind == "changes" and after == 2 else 0)
-    # With a reset all rows are read next, and then the changes behind them.
-    assert page.upto == 3
-    again = reader.changes("orders", page.upto, None, 100, page.mark)
-    assert (again.kind, again.changes, again.mark) == ("changes", (), page.mark)

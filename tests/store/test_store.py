@@ -12,6 +12,7 @@ from tests.store.stores import (
     NOON,
     PANE,
     Order,
+    changes_of,
     fill_store,
     make_orders,
     reference_tables,
@@ -41,12 +42,12 @@ def test_a_publication_writes_changed_rows_only_and_logs_them(
 
     assert done is not None and done.rebuilt == ()
     assert done.rows_changed["restaurant_sales_trend"] == 1
-    page = reader.changes("restaurant_sales_trend", 1, frozenset({"r1"}), 100)
+    page = changes_of(reader, "restaurant_sales_trend", 1, frozenset({"r1"}), 100)
     assert (page.kind, page.upto) == ("changes", 2)
     (change,) = page.changes
     assert (change.op, change.row["sales_amount"]) == ("insert", "19.00")
     assert change.row["pane_started_at"] == "2026-03-02T12:00:00Z"
-    assert reader.changes("restaurant_sales_trend", 1, frozenset({"r2"}), 100).changes == ()
+    assert changes_of(reader, "restaurant_sales_trend", 1, frozenset({"r2"}), 100).changes == ()
 
 
 def test_a_replay_changes_nothing(store_url: str, reader: StoreReader) -> None:

@@ -12,8 +12,10 @@ import hashlib
 import hmac
 import json
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from livemart.serve.auth.signing_key import SigningKey
+if TYPE_CHECKING:
+    from livemart.serve.auth.signing_key import SigningKey
 
 _TAG_BYTES = 16
 
@@ -28,6 +30,10 @@ class Seal:
 
     def __init__(self, key: SigningKey) -> None:
         self._key = key
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a side process needs to seal: not the key that signs sessions."""
+        return {"_keys": self._keys}
 
     @cached_property
     def _keys(self) -> tuple[bytes, bytes]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from livemart.serve.auth.seal import Seal
-from livemart.serve.http.problems import ProblemError
 from livemart.store.positions import Position
 
 # A position of no history that is kept: the stream begins with all rows.
@@ -38,6 +37,9 @@ class EventIds:
             return _BEGINNING
         plain = self.seal.open(text, *self._purpose)
         if plain is None:
+            # A side process only writes ids, and needs nothing of HTTP.
+            from livemart.serve.http.problems import ProblemError
+
             raise ProblemError(
                 "POSITION_REFUSED",
                 "Last-Event-ID, after: send back the id of an event of this stream to this token, "

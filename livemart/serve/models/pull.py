@@ -96,7 +96,7 @@ _HEADERS = {
     "Livemart-Next": "If rows were left out: sent back as `after` for the rows behind these.",
     "Livemart-Changes-After": "The `after` of the model's stream whose changes follow these rows.",
 }
-_CONDITIONS: dict[str, Any] = {
+CONDITIONS: dict[str, Any] = {
     "parameters": [
         {
             "name": "conditions",
@@ -155,7 +155,7 @@ async def models(request: Request, caller: CallerOf) -> Response:
     responses=answer_shapes(
         schemas.Rows, _FORMS, headers=_HEADERS, further={410: "Rows have changed since."}
     ),
-    openapi_extra=_CONDITIONS,
+    openapi_extra=CONDITIONS,
 )
 async def rows(
     request: Request,
@@ -210,7 +210,7 @@ async def rows(
     model, published = await find_model(request, caller, name)
 
     def ask(model: ServedModel) -> tuple[RowQuestion, Filters]:
-        row_question = _read_row_question(request, model, select, order)
+        row_question = read_asked(request, model, select, order)
         return row_question, read_filters(model, key or (), from_, to, time_column)
 
     seal = part_of(request, Seal)
@@ -240,7 +240,7 @@ async def rows(
             "descending": row_question.descending,
             "behind": behind,
         }
-        return PullQuery(model, asked, limit, _WRITERS[form], since, moving)
+        return PullQuery(model, asked, limit, _WRITERS[form], cursors, since, moving)
 
     row_question, filters = ask(model)
     scope = "all" if caller.tenants is None else sorted(caller.tenants)
@@ -253,17 +253,10 @@ async def rows(
     note_rows(request, written.count)
     if written.is_gone:
         raise snapshot_gone()
-    next_ = None
-    if written.is_truncated and written.last is not None:
-        kinds = order_kinds(written.model, row_question.order_by)
-        next_ = cursors.write(written.since, written.last, kinds)
-    body = written.body
-    if form == JSON:
-        body = b"".join([body[:-1], b",", to_json({"next": next_})[1:]])
-    response = answer(request, body, etag_of(published, *parts, row_question), form)
+    response = answer(request, written.body, etag_of(published, *parts, row_question), form)
     response.headers["Livemart-Truncated"] = "true" if written.is_truncated else "false"
-    if next_ is not None:
-        response.headers["Livemart-Next"] = next_
+    if written.next is not None:
+        response.headers["Livemart-Next"] = written.next
     changes_after = EventIds(seal, name, caller.tenants).write(written.since)
     response.headers["Livemart-Changes-After"] = changes_after
     if form != JSON:
@@ -341,10 +334,14 @@ def _question_of(request: Request) -> str:
     return json_text(sorted(pair for pair in asked if pair[0] not in _OF_A_PAGE))
 
 
-def _read_row_question(
-    request: Request, model: ServedModel, select: str | None, order: str | None
+def read_asked(
+    request: Request, model: ServedModel, select: str | None = None, order: str | None = None
 ) -> RowQuestion:
-    """Read the conditions on columns, each under the column's name."""
+    """Return what a query asks of a model; its conditions are each under the column's name.
+
+    Raises:
+        ProblemError: PARAMETER_UNKNOWN, PARAMETER_REPEATED, PARAMETER_WRONG.
+    """
     named = parameters_of(request.scope["route"])
     refuse_others(request, {**dict.fromkeys(model.kinds, True), **named})
     asked = request.query_params.multi_items()

@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livemart.serve.auth.seal import Seal
-from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.snapshot_json import json_text, to_json
 from livemart.store.positions import Position
 from livemart.store.row_places import RowPlace, order_columns
 from livemart.store.served import ServedModel
 from livemart.store.value_forms import json_value, parse_served_value
+
+if TYPE_CHECKING:
+    from livemart.serve.http.problems import ProblemError
 
 # Name and kind of each column that rows are ordered by.
 OrderKinds = Sequence[tuple[str, str]]
@@ -52,6 +54,9 @@ class RowCursors:
         """
         plain = self.seal.open(text, *self._purpose)
         if plain is None:
+            # A side process only writes cursors, and needs nothing of HTTP.
+            from livemart.serve.http.problems import ProblemError
+
             raise ProblemError(
                 "POSITION_REFUSED",
                 "after: send `next` of the page before back to the same query (select and limit "
@@ -80,6 +85,8 @@ def order_kinds(model: ServedModel, order_by: Sequence[str]) -> OrderKinds:
 
 def snapshot_gone() -> ProblemError:
     """Return the answer to a cursor of a snapshot whose rows are not stored any more."""
+    from livemart.serve.http.problems import ProblemError
+
     return ProblemError(
         "SNAPSHOT_GONE",
         "rows have changed since the snapshot of the pages before: begin again without after",

@@ -17,6 +17,8 @@ from livemart.store.predicates import ColumnCondition, Operator
 from livemart.store.served import ServedModel
 from livemart.store.value_forms import parse_served_value
 
+# A database takes so many parameters: SQLite 32,766, PostgreSQL 65,535.
+_MOST_VALUES_IN_ALL = 10_000
 # SQLite nests a condition in the next, up to a depth of 1,000.
 _MOST_CONDITIONS = 50
 _MOST_VALUES = 1_000
@@ -63,6 +65,9 @@ def read_row_question(
     conditions = tuple(_condition(model, column, text) for column, text in texts)
     if len(conditions) > _MOST_CONDITIONS:
         raise _wrong(f"found {len(conditions)} conditions, {_MOST_CONDITIONS} are the most")
+    in_all = sum(len(it.value) for it in conditions if it.operator == "in")
+    if in_all > _MOST_VALUES_IN_ALL:
+        raise _wrong(f"found {in_all} values of lists, {_MOST_VALUES_IN_ALL:,} are the most")
     ordered = [_ordered(model, item) for item in ([] if order is None else _items("order", order))]
     if "json" in {model.kinds[name] for name, _ in ordered}:
         raise _wrong("order: a column of type json has no order")

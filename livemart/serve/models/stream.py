@@ -14,6 +14,7 @@ from sse_starlette import EventSourceResponse
 from starlette.requests import Request
 
 from livemart.serve.auth.callers import Caller, CallerOf, is_still_allowed
+from livemart.serve.auth.seal import Seal
 from livemart.serve.http.forms import EVENTS, choose_form
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.parts import part_of
@@ -29,9 +30,10 @@ from livemart.serve.live.streams import (
     retry_while_away,
     stream_response,
 )
-from livemart.serve.models.changes import MOST_RESET, Page, ids_of, read_page
-from livemart.serve.models.pull import ModelName, find_model
-from livemart.serve.models.written_rows import MOST_RESET_BYTES
+from livemart.serve.models.changes import MOST_RESET, read_page
+from livemart.serve.models.event_ids import EventIds
+from livemart.serve.models.pull import CONDITIONS, ModelName, find_model, read_asked
+from livemart.serve.models.written_changes import MOST_RESET_BYTES, Followed, Page
 from livemart.serve.shares.shares import Shares
 from livemart.store.positions import Position
 
@@ -45,6 +47,7 @@ model_stream_router = APIRouter(tags=["streams"])
     operation_id="follow_rows",
     response_class=EventSourceResponse,
     responses=answer_shapes(None, STREAM_CONTENT, has_304=False),
+    openapi_extra=CONDITIONS,
 )
 async def model_stream(
     request: Request,
@@ -62,35 +65,38 @@ async def model_stream(
 
     A position older than what is kept, or of another store: an event `reset` (forget your rows),
     then all rows as events `change` with `op` `insert`, then `snapshot`. On a reconnect
-    `Last-Event-ID` takes the place of `after`.
+    `Last-Event-ID` takes the place of `after`. With conditions on columns there is nothing but the
+    rows that fulfil them: one that begins to is an `insert`, one that ends a `delete`.
     """
     choose_form(request, [EVENTS])
     require_room(request, caller)
-    _, published = await find_model(request, caller, name)
-    ids, text = ids_of(request, caller, name), last_id(request, after)
+    model, published = await find_model(request, caller, name)
+    ids = EventIds(part_of(request, Seal), name, caller.tenants)
+    followed = Followed.of(ids, model, read_asked(request, model).conditions)
+    text = last_id(request, after)
     position = None if text is None else ids.read(text)
     if position is None:
         start = Position(published.snapshot_id, None)
-        return stream_response(request, caller, _tell_changes(request, caller, name, start, None))
+        return stream_response(request, caller, _tell_changes(request, caller, followed, start))
     part_of(request, Shares).require_rows(request, caller)
-    marked = None if position.within else position
-    first = await read_page(request, caller, name, position)
+    first = await read_page(request, caller, followed, position)
     if first is not None and first.is_too_large:
         raise ProblemError(
             "MODEL_TOO_LARGE",
             f"more than {MOST_RESET} rows, or {MOST_RESET_BYTES >> 20} MiB, are yours: pull them "
             f"by key or time, then follow with after={ids.write(first.upto)}",
         )
-    changes = _tell_changes(request, caller, name, position, marked, first)
+    marked = None if position.within else position
+    changes = _tell_changes(request, caller, followed, position, marked, first)
     return stream_response(request, caller, changes)
 
 
 async def _tell_changes(
     request: Request,
     caller: Caller,
-    name: str,
+    followed: Followed,
     position: Position,
-    marked: Position | None,
+    marked: Position | None = None,
     first: Page | None = None,
 ) -> AsyncGenerator[bytes]:
     """Yield the changes behind `position`, then a mark for each snapshot but `marked`.
@@ -102,14 +108,14 @@ async def _tell_changes(
         while True:
             page, is_fresh, first = first, first is None, None
             if page is None:
-                load = partial(read_page, request, caller, name, position)
+                load = partial(read_page, request, caller, followed, position)
                 page = await retry_while_away(hub, load)
             if page is None or page.is_too_large:
                 return
             if page.is_reset:
                 marked = None
-            measurements.sent(_PATH, len(page.changes))
-            for events in page.behind(position):
+            measurements.sent(_PATH, page.sent)
+            for events in page.slices:
                 if not is_still_allowed(request, caller):
                     return
                 yield events
@@ -124,5 +130,5 @@ async def _tell_changes(
         )
         if is_there and position != marked:
             marked = position
-            event_id = ids_of(request, caller, name).write(position)
+            event_id = followed.ids.write(position)
             yield event("snapshot", to_json(snapshot_head(published)), event_id)

@@ -1,4 +1,4 @@
-"""Reads rows of a model and writes them: as JSON, CSV or Arrow for a pull, as events for a stream.
+"""Reads rows of a model and writes them as the answer to a pull: JSON, CSV, Arrow or Parquet.
 
 Used in threads of the server and in side processes: so nothing here knows a request.
 """
@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from livemart.serve.live.snapshot_json import age_of, event, json_text, snapshot_head, to_json
+from livemart.serve.live.snapshot_json import age_of, json_text, snapshot_head, to_json
+from livemart.serve.models.row_cursors import RowCursors, order_kinds
 from livemart.store.positions import Position
 from livemart.store.row_places import RowPlace, order_columns
 from livemart.store.served import Published, ServedModel
@@ -22,14 +23,10 @@ from livemart.store.value_forms import decimal_size, json_value
 
 # Rows that keep no one else waiting while they are read and written by a thread of the server.
 SMALL = 100
-# Events in one piece: a client is sent the next when it has taken this one.
-SLICE = 200
 # Rows that are in memory at once, beside the answer.
 _ROWS = 500
 # An answer that has become longer ends, as one of too many rows does.
 MOST_BYTES = 16 * 1024 * 1024
-# All rows of a stream that begins again are in memory at once.
-MOST_RESET_BYTES = 4 * MOST_BYTES
 _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -60,8 +57,8 @@ class RowWriter(Protocol):
     def write(self, rows: SomeRows) -> int:
         """Take rows; return about how many bytes they are."""
 
-    def end(self, *, is_truncated: bool) -> bytes:
-        """Return the body; `is_truncated`: there are more rows. Once."""
+    def end(self, *, is_truncated: bool, next_: str | None) -> bytes:
+        """Return the body; `is_truncated`: there are more rows, behind the cursor `next_`. Once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +67,14 @@ class PullQuery:
 
     `asked` is without `limit`, and names the columns; `limit`: of rows in the answer. `since`: the
     snapshot of the first page, if this is a later one. `is_moving`: a page may be of a later
-    snapshot than the one before.
+    snapshot than the one before. `cursors` are those of the query.
     """
 
     model: ServedModel
     asked: AskedRows
     limit: int
     form: type[RowWriter]
+    cursors: RowCursors
     since: Position | None = None
     is_moving: bool = False
 
@@ -85,26 +83,17 @@ class PullQuery:
 class WrittenRows:
     """The body of an answer. `count`: rows that were read for it.
 
-    `since`: the snapshot of the first page, whose later changes complete all pages; `last`: the
-    last row. `is_gone`: the walk cannot go on in this snapshot, and nothing was read.
+    `since`: the snapshot of the first page, whose later changes complete all pages; `next`: the
+    cursor of the rows behind these. `is_gone`: the walk cannot go on in this snapshot, and nothing
+    was read.
     """
 
     body: bytes
     count: int
     is_truncated: bool
-    model: ServedModel
     since: Position
-    last: RowPlace | None = None
+    next: str | None = None
     is_gone: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """All rows of a model as events, none if they are too many. `count`: rows that were read."""
-
-    mark: str
-    count: int
-    slices: Sequence[bytes]
 
 
 def write_answer(
@@ -126,7 +115,7 @@ def write_answer(
     asked, newest = query.asked, Position(view.published.snapshot_id, view.mark(model.name))
     since = query.since or newest
     if not _can_go_on(view, query, since):
-        return WrittenRows(b"", 0, False, model, since, is_gone=True)
+        return WrittenRows(b"", 0, False, since, is_gone=True)
     if not query.is_moving:
         since = newest
     limit = query.limit if most is None else min(query.limit, most)
@@ -150,9 +139,13 @@ def write_answer(
         if size > MOST_BYTES:
             read += len(next(slices, ()))
             break
-    is_truncated = read > written
-    body = writer.end(is_truncated=is_truncated)
-    return WrittenRows(body, read, is_truncated, model, since, last)
+    is_truncated, next_ = read > written, None
+    if is_truncated and last is not None:
+        kinds_in_turn = order_kinds(model, asked.get("order_by", ()))
+        next_ = query.cursors.write(since, last, kinds_in_turn)
+    # A long body is put together here: the event loop has others to answer.
+    body = writer.end(is_truncated=is_truncated, next_=next_)
+    return WrittenRows(body, read, is_truncated, since, next_)
 
 
 def _can_go_on(view: SnapshotView, query: PullQuery, since: Position) -> bool:
@@ -182,26 +175,6 @@ def row_place(
     return RowPlace(values, taken)
 
 
-def write_reset(
-    view: SnapshotView, name: str, tenants: frozenset[str] | None, most: int
-) -> Reset | None:
-    """Return all rows of a model for who has none, `most` at most; None if it is not served."""
-    model = view.models().get(name)
-    if model is None:
-        return None
-    mark, count, size, slices = view.mark(name), 0, 0, list[bytes]()
-    opening = {"snapshot_id": view.published.snapshot_id, "op": "insert"}
-    for rows in view.row_slices(name, size=SLICE, tenants=tenants, limit=most + 1):
-        count += len(rows)
-        bodies = ({**opening, "row": json_row(model, row)} for row in rows)
-        slices.append(b"".join(event("change", to_json(body), None) for body in bodies))
-        size += len(slices[-1])
-        if count > most or size > MOST_RESET_BYTES:
-            return Reset(mark, count, ())
-    head = {**snapshot_head(view.published), "row_count": count}
-    return Reset(mark, count, [event("reset", to_json(head), None), *slices])
-
-
 class JsonRows:
     """A JSON object with the snapshot's head and the rows."""
 
@@ -217,8 +190,9 @@ class JsonRows:
         self._pieces.append(f"{separator}{text}".encode())
         return len(self._pieces[-1])
 
-    def end(self, *, is_truncated: bool) -> bytes:
-        return b"".join([*self._pieces, b"],", to_json({"is_truncated": is_truncated})[1:]])
+    def end(self, *, is_truncated: bool, next_: str | None) -> bytes:
+        tail = to_json({"is_truncated": is_truncated, "next": next_})
+        return b"".join([*self._pieces, b"],", tail[1:]])
 
 
 def json_row(model: ServedModel, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,7 +213,7 @@ class CsvRows:
         self._pieces.append("".join(lines).encode())
         return len(self._pieces[-1])
 
-    def end(self, *, is_truncated: bool) -> bytes:
+    def end(self, *, is_truncated: bool, next_: str | None) -> bytes:
         return b"".join(self._pieces)
 
 
@@ -273,7 +247,7 @@ class ArrowRows:
         self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         return int(self._batches[-1].nbytes)
 
-    def end(self, *, is_truncated: bool) -> bytes:
+    def end(self, *, is_truncated: bool, next_: str | None) -> bytes:
         said = {**self._said, "is_truncated": is_truncated}
         schema = self._schema.with_metadata({name: str(value) for name, value in said.items()})
         batches = [batch.replace_schema_metadata(schema.metadata) for batch in self._batches]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,12 +23,16 @@ from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.readings import Readings
-from livemart.serve.models import changes, written_rows
-from livemart.serve.models.changes import Page, read_page
+from livemart.serve.live.shelf import Answer
+from livemart.serve.models import changes, written_changes
+from livemart.serve.models.changes import read_page
+from livemart.serve.models.event_ids import EventIds
+from livemart.serve.models.written_changes import Followed, Page
 from livemart.serve.shares.shares import Shares
 from livemart.store.positions import Position
 from livemart.store.reader import StoreReader
-from livemart.store.served import Change, ChangePage
+from livemart.store.served import ChangePage
+from livemart.store.snapshot_view import SnapshotView
 from tests.serve.apps import make_settings
 from tests.serve.owner.order_versions import KEYS, START, orders
 from tests.store.stores import fill_store
@@ -57,10 +62,16 @@ class Desk:
 
         async def ask() -> list[Page | None]:
             return await asyncio.gather(
-                *(read_page(self.request, caller, model, position) for caller, position in asked)
+                *(
+                    read_page(self.request, caller, self.followed(caller, model), position)
+                    for caller, position in asked
+                )
             )
 
         return asyncio.run(ask())
+
+    def followed(self, caller: Caller, model: str = "orders") -> Followed:
+        return Followed(EventIds(self.request.app.state.parts[Seal], model, caller.tenants))
 
     def page(self, caller: Caller, position: Position) -> Page:
         (page,) = self.read((caller, position))
@@ -81,11 +92,13 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         app = SimpleNamespace(state=SimpleNamespace(parts=parts))
         opened = Desk(url, cast(Request, SimpleNamespace(app=app, client=None)))
 
-        def count(*arguments: Any) -> ChangePage:
-            opened.questions += 1
-            return StoreReader.changes(reader, *arguments)
+        found = SnapshotView.changes
 
-        monkeypatch.setattr(reader, "changes", count)
+        def count(*arguments: Any, **named: Any) -> ChangePage:
+            opened.questions += 1
+            return found(*arguments, **named)
+
+        monkeypatch.setattr(SnapshotView, "changes", count)
         yield opened
         readings.close()
 
@@ -112,7 +125,7 @@ def test_callers_who_may_see_the_same_share_a_page_and_no_others(desk: Desk) -> 
     assert first is second
     assert desk.questions == 3
     assert first is not None and other is not None and every is not None
-    assert [len(each.changes) for each in (first, other, every)] == [2, 1, 3]
+    assert [each.read for each in (first, other, every)] == [2, 1, 3]
     shown = [data for _, data in events(first.slices)]
     assert shown and "r2" not in str(shown)
 
@@ -120,7 +133,7 @@ def test_callers_who_may_see_the_same_share_a_page_and_no_others(desk: Desk) -> 
 def test_pages_lead_from_one_to_the_next_and_end_between_snapshots(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "_PAGE", 4)
+    monkeypatch.setattr(written_changes, "PAGE", 4)
     for number, count in enumerate((3, 3, 1, 7, 1), start=1):
         desk.publish(number, count)
     position, pages = Position(1, None), list[tuple[int, int]]()
@@ -128,25 +141,37 @@ def test_pages_lead_from_one_to_the_next_and_end_between_snapshots(
     while position.snapshot_id < 5:
         page = desk.page(ALL, position)
         assert not page.is_reset and page.upto.snapshot_id > position.snapshot_id
-        pages.append((page.upto.snapshot_id, len(page.changes)))
+        pages.append((page.upto.snapshot_id, page.read))
         position = page.upto
 
     # 3 changed; 1 changed and 2 went; 1 changed and 6 came, more than a page; 1 changed, 6 went.
     assert pages == [(2, 3), (3, 3), (4, 7), (5, 7)]
     end = desk.page(ALL, position)
-    assert (end.upto, end.changes, list(end.behind(position))) == (position, (), [])
+    assert (end.upto, end.read, end.slices) == (position, 0, ())
 
 
 def test_an_event_has_the_id_to_go_on_behind_it(desk: Desk) -> None:
     desk.publish(1, 1)
     desk.publish(2, 3)
+    desk.publish(3, 4)
     page = desk.page(ALL, Position(1, None))
-    whole = events(page.behind(page.before))
+    whole = events(page.slices)
 
-    for index, change in enumerate(page.changes):
-        inside = page.ids.read(whole[index][0] or "")
-        assert inside == Position(1, page.before.mark, change.snapshot_id, change.position)
-        assert events(page.behind(inside)) == whole[index + 1 :]
+    for index, (event_id, data) in enumerate(whole):
+        inside = desk.followed(ALL).ids.read(event_id or "")
+        assert (inside.snapshot_id, inside.within) == (1, data["snapshot_id"])
+        rest = desk.page(ALL, inside)
+        assert (rest.upto, events(rest.slices)) == (page.upto, whole[index + 1 :])
+
+
+def test_a_position_inside_a_snapshot_that_is_not_there_yet_begins_again(desk: Desk) -> None:
+    """As that of a store that was set back to an earlier copy of itself."""
+    desk.publish(1, 1)
+    desk.publish(2, 1)
+    mark = desk.page(ALL, Position(2, None)).upto.mark
+
+    assert not desk.page(ALL, Position(1, mark, 2, 0)).is_reset
+    assert desk.page(ALL, Position(1, mark, 3, 0)).is_reset
 
 
 @pytest.mark.parametrize(("most", "is_too_large"), [(3, False), (2, True)])
@@ -154,18 +179,17 @@ def test_all_rows_are_sent_in_pieces_unless_they_are_too_many(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, most: int, is_too_large: bool
 ) -> None:
     monkeypatch.setattr(changes, "MOST_RESET", most)
-    monkeypatch.setattr(written_rows, "SLICE", 2)
+    monkeypatch.setattr(written_changes, "SLICE", 2)
     desk.publish(2, 3, 4)
 
     page = desk.page(OF_R1, Position(1, "of another history"))
 
     assert (page.is_reset, page.is_too_large, page.upto.snapshot_id) == (True, is_too_large, 2)
     if is_too_large:
-        assert page.slices == ()
+        assert not page.slices
         return
-    # The head, two rows, one row; a client inside it starts again as well.
+    # The head, two rows, one row.
     assert [len(events([each])) for each in page.slices] == [1, 2, 1]
-    assert list(page.behind(Position(1, None, 9, 9))) == page.slices
     (_, head), *rows = events(page.slices)
     assert (head["row_count"], head["snapshot_id"]) == (3, 2)
     assert {(event_id, row["op"], row["row"]["restaurant_id"]) for event_id, row in rows} == {
@@ -206,7 +230,7 @@ def test_who_leaves_takes_the_page_of_others_not_along(desk: Desk) -> None:
 
     async def ask() -> Page | None:
         leaves, stays = (
-            asyncio.create_task(read_page(desk.request, ALL, "orders", Position(1, None)))
+            asyncio.create_task(read_page(desk.request, ALL, desk.followed(ALL), Position(1, None)))
             for _ in range(2)
         )
         await asyncio.sleep(0)
@@ -216,4 +240,32 @@ def test_who_leaves_takes_the_page_of_others_not_along(desk: Desk) -> None:
     page = asyncio.run(ask())
 
     assert page is not None
-    assert page.changes == (Change("orders", 2, 0, "update", page.changes[0].row),)
+    ((_, data),) = events(page.slices)
+    assert (data["snapshot_id"], data["op"]) == (2, "update")
+
+
+def test_many_changes_are_read_and_written_aside(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All threads of the server share an interpreter: others would wait for so many."""
+    monkeypatch.setattr(written_changes, "SMALL", 3)
+    asked = list[object]()
+
+    async def read_aside(readings: Readings, read: Any, *arguments: Any) -> Answer[Any]:
+        # As on the way to a side process and back.
+        question = pickle.loads(pickle.dumps((read, arguments)))
+        asked.append(question[0])
+        return await readings.read_anew(lambda view: question[0](view, *question[1]))
+
+    monkeypatch.setattr(Readings, "read_aside", read_aside)
+    desk.publish(1, 3)
+    desk.publish(2, 3)
+    start = Position(1, None)
+    small = desk.page(ALL, start)
+    assert asked == []
+    desk.publish(3, 3)
+    large = desk.page(ALL, start)
+
+    assert (small.read, large.read) == (3, 6)
+    assert asked == [written_changes.write_page]
+    assert events(large.slices)[:3] == events(small.slices)

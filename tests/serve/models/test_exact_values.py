@@ -16,7 +16,7 @@ from livemart.store.reader import StoreReader
 from livemart.store.store import Store
 from tests.serve.apps import site
 from tests.serve.auth.tenant_cases import ARROW, CSV, JSON
-from tests.store.stores import fill_store, make_snapshot, net_change
+from tests.store.stores import changes_of, fill_store, make_snapshot, net_change
 from tests.unit.arrow.test_variants import nested
 
 LOCAL = datetime(2026, 3, 2, 14, 35)
@@ -44,7 +44,7 @@ def test_large_numbers_keep_their_digits_and_local_times_get_no_zone(tmp_path: P
         listed = one.client.get("/v1/models").json()["models"]
         fill_store(one.url, {"m": rows.slice(1)}, {"m": ("order_id",)}, 2)
         reader = StoreReader.open(one.url)
-        (deleted,) = reader.changes("m", 1, None, 10).changes
+        (deleted,) = changes_of(reader, "m", 1, None, 10).changes
         reader.close()
 
     expected = {"order_id": str(LARGE), "item_count": 3, "opened_at": "2026-03-02T14:35:00"}
@@ -77,7 +77,7 @@ def test_a_variant_is_served_as_the_json_that_it_holds_however_deep(tmp_path: Pa
         publish(store, make_snapshot(2, ["m"]), [spec], lambda *_: net_change(rows, after))
         store.close()
         reader = StoreReader.open(one.url)
-        (change,) = reader.changes("m", 1, None, 10).changes
+        (change,) = changes_of(reader, "m", 1, None, 10).changes
         reader.close()
 
     values = [

@@ -101,7 +101,7 @@ def test_a_row_is_the_same_in_every_form() -> None:
     def written(form: type[RowWriter]) -> bytes:
         writer = form(MODEL, PUBLISHED)
         assert writer.write([ROW]) > 0 and writer.write([EMPTY]) > 0
-        return writer.end(is_truncated=True)
+        return writer.end(is_truncated=True, next_="cursor")
 
     plain = json_row(MODEL, ROW)
     assert plain == {

@@ -87,6 +87,10 @@ def test_conditions_and_values_have_an_end() -> None:
     values = ",".join(["5"] * 1_000)
 
     assert len(read_row_question(MODEL, many).conditions) == 50
+    lists = [("n", f"in.({values})")] * 10
+    assert len(read_row_question(MODEL, lists).conditions) == 10
+    with pytest.raises(ProblemError, match="10001 values of lists, 10,000 are the most"):
+        read_row_question(MODEL, [*lists, ("n", "in.(5)")])
     assert read_row_question(MODEL, [("n", f"in.({values})")]).conditions == (
         ColumnCondition("n", "in", (5,) * 1_000),
     )

@@ -8,17 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from livemart.serve.auth.seal import Seal
 from livemart.serve.auth.signing_key import SigningKey
-from livemart.serve.models import changes, written_rows
+from livemart.serve.models import changes, written_changes
 from livemart.serve.models.event_ids import EventIds
 from livemart.store.positions import Position
 from tests.serve.apps import bearer, make_settings, server
 from tests.serve.live.events import Event, open_stream
 from tests.serve.live.push_world import DISHES, KEY, World, apply, number_of, until_mark
 from tests.store.stores import NOON, fill_store, make_orders, reference_tables
+from tests.waits import PATIENCE_S
 
 
 def test_a_change_stream_begins_with_all_rows_and_follows_them(world: World) -> None:
@@ -37,6 +39,76 @@ def test_a_change_stream_begins_with_all_rows_and_follows_them(world: World) -> 
     rows = asyncio.run(watch())
 
     assert rows == {tuple(row[n] for n in KEY): row for row in world.rows("restaurant_top_dishes")}
+
+
+def changes_in(events: list[Event]) -> list[Any]:
+    return [event.data for event in events if event.kind == "change"]
+
+
+WHERE = "dish_rank=lte.2&sales_amount=gte.20.00"
+
+
+def test_a_stream_with_conditions_is_of_the_rows_that_fulfil_them(world: World) -> None:
+    """A copy that follows it is what a pull with the same conditions answers.
+
+    Rows that pass from the one side to the other are inserts and deletes, and it goes on behind any
+    of its events.
+    """
+    text, _ = (tokens := world.tokens()).create("r1 and r2", tenants=["r1", "r2"])
+    tokens.close()
+    headers = bearer(text)
+
+    async def watch() -> tuple[dict[tuple[Any, ...], dict[str, Any]], list[Event]]:
+        rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+        seen = list[Event]()
+        async with open_stream(world.address, f"{DISHES}?after=0&{WHERE}", headers) as stream:
+            for number in range(1, 8):
+                if number > 1:
+                    await asyncio.to_thread(world.publish, f"r{number % 3 + 1}", "r1")
+                seen += await until_mark(stream, number)
+        for event in seen:
+            apply(rows, event)
+        for index in range(0, len(seen), 3):
+            if seen[index].event_id is None or seen[index].kind != "change":
+                continue
+            has = {**headers, "Last-Event-ID": str(seen[index].event_id)}
+            async with open_stream(world.address, f"{DISHES}?{WHERE}", has) as stream:
+                rest = await until_mark(stream, 7)
+            assert changes_in(rest) == changes_in(seen[index + 1 :])
+        return rows, seen
+
+    rows, seen = asyncio.run(watch())
+    host, port = world.address
+    path = f"http://{host}:{port}/v1/models/restaurant_top_dishes?{WHERE}"
+    pulled = httpx2.get(path, headers=headers, timeout=PATIENCE_S).json()["rows"]
+
+    assert rows == {tuple(row[n] for n in KEY): row for row in pulled} and len(rows) > 4
+    ops = {event.data["op"] for event in seen if event.kind == "change" and event.event_id}
+    assert ops == {"insert", "update", "delete"}
+    (head,) = [event.data for event in seen if event.kind == "reset"]
+    assert head["row_count"] == sum(not event.event_id for event in seen) - 1
+
+
+@pytest.mark.parametrize(
+    ("query", "refused"),
+    [
+        ("dish_ranks=eq.1", (400, "PARAMETER_UNKNOWN")),
+        ("dish_rank=eq.x", (422, "PARAMETER_WRONG")),
+        ("dish_rank=1", (422, "PARAMETER_WRONG")),
+        ("after=0&after=0", (400, "PARAMETER_REPEATED")),
+        # A stream has no such parameter.
+        ("select=dish_rank", (400, "PARAMETER_UNKNOWN")),
+        ("&".join(["dish_rank=gte.1"] * 51), (422, "PARAMETER_WRONG")),
+    ],
+)
+def test_conditions_of_a_stream_are_refused_as_those_of_a_pull(
+    world: World, query: str, refused: tuple[int, str]
+) -> None:
+    async def ask() -> tuple[int, str]:
+        async with open_stream(world.address, f"{DISHES}?{query}") as stream:
+            return stream.status, json.loads(stream.body)["code"]
+
+    assert asyncio.run(ask()) == refused
 
 
 def test_without_a_position_changes_are_told_from_now_on(world: World) -> None:
@@ -209,7 +281,7 @@ def test_rows_of_others_are_in_no_stream(world: World) -> None:
 def test_changes_of_one_snapshot_are_sent_in_pieces_and_resumed_in_any(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(written_rows, "SLICE", 2)
+    monkeypatch.setattr(written_changes, "SLICE", 2)
     has = asyncio.run(first_id(world))
     world.publish("r1", "r2", "r3")
     sizes = []

@@ -14,8 +14,11 @@ import httpx2
 import pyarrow as pa
 import pytest
 
+from livemart.serve.auth.seal import Seal
+from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.live.side_processes import SideProcesses
 from livemart.serve.models import written_rows
+from livemart.serve.models.row_cursors import RowCursors
 from livemart.serve.models.written_rows import (
     SMALL,
     ArrowRows,
@@ -25,7 +28,6 @@ from livemart.serve.models.written_rows import (
     RowWriter,
     WrittenRows,
     write_answer,
-    write_reset,
 )
 from livemart.store.reader import StoreReader
 from livemart.store.snapshot_view import AskedRows
@@ -35,6 +37,7 @@ from tests.store.stores import fill_store
 from tests.waits import PATIENCE_S
 
 COUNT = SMALL + 20
+CURSORS = RowCursors(Seal(SigningKey("k" * 32)), "m", None, "")
 # Values whose text is easily another one: each column takes them in turn.
 HARD: dict[str, pa.Array] = {
     "text": pa.array(['a "b", c', "", "line\r\nend", "\\u0041 \u2028 🍜", "NULL", None]),
@@ -102,7 +105,7 @@ def test_an_answer_that_is_too_large_here_or_of_another_model_is_left_to_others(
     fill_store(url, {"m": hard_rows(5)}, {"m": ("id",)})
     with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
         model = view.models()["m"]
-        query = PullQuery(model, {"tenants": None, "columns": ("id",)}, 5, JsonRows)
+        query = PullQuery(model, {"tenants": None, "columns": ("id",)}, 5, JsonRows, CURSORS)
         five = write_answer(view, query, most=5)
         first_two = write_answer(view, replace(query, limit=2), most=2)
 
@@ -110,13 +113,10 @@ def test_an_answer_that_is_too_large_here_or_of_another_model_is_left_to_others(
         assert write_answer(view, replace(query, limit=9), most=4) is None
         assert write_answer(view, replace(query, model=replace(model, row_key=()))) is None
         assert write_answer(view, replace(query, model=replace(model, name="other"))) is None
-        resets = [write_reset(view, "m", None, most) for most in (4, 5)]
-        assert write_reset(view, "other", None, 9) is None
 
     assert five is not None and (five.count, five.is_truncated) == (5, False)
     assert first_two is not None and (first_two.count, first_two.is_truncated) == (3, True)
     assert [row["id"] for row in json.loads(first_two.body)["rows"]] == [0, 1]
-    assert [(each.count, bool(each.slices)) for each in resets if each] == [(5, False), (5, True)]
 
 
 @pytest.mark.parametrize("form", [JsonRows, CsvRows, ArrowRows])
@@ -130,7 +130,7 @@ def test_an_answer_is_written_a_few_rows_at_a_time_and_ends_when_it_is_long(
         with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
             model = view.models()[name]
             asked: AskedRows = {"tenants": None, "columns": tuple(model.kinds)}
-            queries = [PullQuery(model, asked, limit, form) for limit in range(1, 9)]
+            queries = [PullQuery(model, asked, limit, form, CURSORS) for limit in range(1, 9)]
             return [write_answer(view, query) for query in queries]
 
     at_once = {name: answers(name) for name in ("m", "bag")}
@@ -156,18 +156,3 @@ def decoded(form: type[RowWriter], written: WrittenRows | None) -> object:
         return written.body
     table = pa.ipc.open_stream(written.body).read_all()
     return repr((table.schema, table.schema.metadata, table.to_pylist()))
-
-
-def test_all_rows_that_are_too_long_for_a_stream_are_not_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = f"sqlite:///{tmp_path}/serving.db"
-    fill_store(url, {"m": hard_rows(3)}, {"m": ("id",)})
-    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
-        whole = write_reset(view, "m", None, 3)
-        assert whole is not None and len(whole.slices) == 2
-        size = len(whole.slices[1])
-        for most, is_sent in ((size, True), (size - 1, False)):
-            monkeypatch.setattr(written_rows, "MOST_RESET_BYTES", most)
-            reset = write_reset(view, "m", None, 3)
-            assert reset is not None and bool(reset.slices) is is_sent

@@ -13,7 +13,7 @@ from livemart.store.connections import open_engine
 from livemart.store.reader import StoreReader
 from livemart.store.schema import METADATA
 from livemart.store.store import Store
-from tests.store.stores import fill_store, make_snapshot, net_change
+from tests.store.stores import changes_of, fill_store, make_snapshot, net_change
 
 KEYS = {"orders": ("order_id",)}
 START = datetime(2026, 3, 2, tzinfo=UTC)
@@ -55,7 +55,7 @@ def publish_versions(url: str, tables: dict[int, pa.Table]) -> Publication | Non
 
 
 def reader_position(reader: StoreReader, after: int, model: str = "orders") -> str:
-    return reader.changes(model, after, None, 100).kind
+    return changes_of(reader, model, after, None, 100).kind
 
 
 def served_tables(url: str) -> list[str]:

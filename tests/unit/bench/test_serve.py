@@ -11,6 +11,7 @@ from bench import serving_store
 from bench.serve import percentile
 from livemart.store.reader import StoreReader
 from livemart.store.store import Store
+from tests.store.stores import changes_of
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_each_snapshot_changes_what_a_snapshot_changes(
             descending=True,
             limit=1,
         )
-    changed = reader.changes("restaurant_top_dishes", 1, None, 1_000)
+    changed = changes_of(reader, "restaurant_top_dishes", 1, None, 1_000)
     reader.close()
 
     assert (published.snapshot_id, published.as_of) == (2, serving_store.as_of(2))

@@ -1,0 +1,73 @@
+"""Judges the changes of a model by the conditions of a query, as the database judges its rows.
+
+Used where a page of changes is read. A reader who has only the rows that fulfil the conditions gets
+the changes of exactly these rows. A row that begins to fulfil them is an insert, one that no longer
+does a delete.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from livemart.store.predicates import COMPARE, ColumnCondition
+from livemart.store.served import Change, ServedModel
+from livemart.store.value_forms import parse_served_value
+
+# Returns True if a row, as the change log holds it, fulfils all conditions.
+Judgment = Callable[[Mapping[str, Any]], bool]
+
+
+def row_test(served: ServedModel, conditions: Sequence[ColumnCondition]) -> Judgment:
+    """Return the test of rows by conditions; see `ColumnCondition`."""
+    kinds = served.kinds
+    tests = [
+        (condition.column, _value_test(kinds[condition.column], condition))
+        for condition in conditions
+    ]
+    return lambda row: all(test(row[name]) for name, test in tests)
+
+
+def seen_as(change: Change, before: Mapping[str, Any] | None, fulfils: Judgment) -> Change | None:
+    """Return a change as it is for who has only the rows that fulfil conditions; None if it is not.
+
+    Args:
+        change: of a row.
+        before: the values that an update replaced.
+        fulfils: the test of a row.
+    """
+    is_in = fulfils(change.row)
+    if change.op != "update":
+        return change if is_in else None
+    old = {**change.row, **(before or {})}
+    was_in = fulfils(old)
+    if was_in and is_in:
+        return change
+    if is_in:
+        return replace(change, op="insert")
+    return replace(change, op="delete", row=old) if was_in else None
+
+
+def _value_test(kind: str, condition: ColumnCondition) -> Callable[[Any], bool]:
+    if condition.operator == "is":
+        return lambda plain: (plain is None) is condition.value
+    if condition.operator == "in":
+        values = {_in_order(value) for value in condition.value}
+        return lambda plain: plain is not None and _stored(kind, plain) in values
+    compare, bound = COMPARE[condition.operator], _in_order(condition.value)
+    return lambda plain: plain is not None and bool(compare(_stored(kind, plain), bound))
+
+
+def _stored(kind: str, plain: Any) -> Any:
+    """Return what is compared of a value that the change log holds as JSON."""
+    is_written = isinstance(plain, str) and kind != "string"
+    return _in_order(parse_served_value(kind, plain) if is_written else plain)
+
+
+def _in_order(value: Any) -> Any:
+    """Return what Python compares as the databases compare the value: NaN is above all numbers."""
+    if isinstance(value, float):
+        return (True, 0.0) if math.isnan(value) else (False, value)
+    return value

@@ -1,0 +1,96 @@
+"""Changes come in pages of whole snapshots, from positions that the store can follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import pytest
+
+from livemart.store.positions import Position
+from livemart.store.reader import StoreReader
+from livemart.store.served import Change
+from tests.serve.owner.order_versions import fill, orders
+from tests.store.stores import changes_of
+
+
+def test_a_page_ends_between_two_snapshots_whatever_its_limit(
+    store_url: str, reader: StoreReader
+) -> None:
+    """Each snapshot changes the first so many of its five orders."""
+    for number, count in enumerate((5, 3, 1, 0, 4, 2), start=1):
+        fill(store_url, orders(*[number] * count, *[0] * (5 - count)), number)
+    (*whole,) = changes_of(reader, "orders", 1, None, 100).changes
+    sizes = {number: len(list(each)) for number, each in groupby(whole, _snapshot_of)}
+
+    for limit in range(1, len(whole) + 2):
+        position, pages = 1, list[Sequence[Change]]()
+        while position != 6:
+            page = changes_of(reader, "orders", position, None, limit)
+            assert page.kind == "changes" and page.upto > position
+            position = page.upto
+            pages.append(page.changes)
+        for changes in pages:
+            for number, each in groupby(changes, _snapshot_of):
+                assert len(list(each)) == sizes[number]
+            assert len(changes) <= limit or len({_snapshot_of(it) for it in changes}) == 1
+        assert [change for changes in pages for change in changes] == whole
+
+
+def _snapshot_of(change: Change) -> int:
+    return change.snapshot_id
+
+
+@pytest.mark.parametrize(
+    ("after", "is_marked", "kind"),
+    [
+        (2, True, "changes"),
+        # Copied whole with the second snapshot: what was before is not known.
+        (1, True, "reset"),
+        (3, True, "changes"),
+        # Not there yet, or no more.
+        (4, True, "reset"),
+        (0, True, "reset"),
+        (2, False, "reset"),
+        (3, False, "reset"),
+    ],
+)
+def test_changes_are_told_from_positions_that_the_store_can_follow(
+    store_url: str, reader: StoreReader, after: int, is_marked: bool, kind: str
+) -> None:
+    fill(store_url, orders(1), 1)
+    for number in (2, 3):
+        model = {"orders": "another"}
+        fill(store_url, orders(*range(number)), number, fingerprints=model)
+    mark = None if is_marked else "00000000"
+
+    page = changes_of(reader, "orders", after, None, 100, mark)
+
+    assert page.kind == kind
+    assert len(page.changes) == (1 if kind == "changes" and after == 2 else 0)
+    # With a reset all rows are read next, and then the changes behind them.
+    assert page.upto == 3
+    again = changes_of(reader, "orders", page.upto, None, 100, page.mark)
+    assert (again.kind, again.changes, again.mark) == ("changes", (), page.mark)
+
+
+def test_a_page_that_may_not_be_read_here_is_many_and_one_inside_a_snapshot_has_the_rest(
+    store_url: str, reader: StoreReader
+) -> None:
+    for number, count in enumerate((5, 3, 4), start=1):
+        fill(store_url, orders(*[number] * count, *[0] * (5 - count)), number)
+    whole = changes_of(reader, "orders", 1, None, 100)
+
+    with reader.snapshot() as view:
+        start = Position(1, whole.mark_before)
+        found = [view.changes("orders", start, None, 100, most=most) for most in (2, 8, 9)]
+        assert [(page.kind, page.read, page.upto) for page in found] == [
+            ("many", 0, 1),
+            ("many", 0, 1),
+            ("changes", 9, 3),
+        ]
+        assert (found[0].changes, found[2]) == ((), whole)
+        for place, change in enumerate(whole.changes):
+            inside = Position(1, whole.mark_before, change.snapshot_id, change.position)
+            rest = view.changes("orders", inside, None, 100)
+            assert (rest.changes, rest.upto) == (whole.changes[place + 1 :], whole.upto)
