@@ -40,6 +40,12 @@ _UNLESS_GIVEN = {
     "Vary": "Authorization, Cookie, Accept, Accept-Encoding",
 }
 
+_LENGTHS = {b"content-length", b"transfer-encoding"}
+# No rights, or nothing that this caller may see: a client that looks for more than it has.
+_REFUSALS = (403, 404)
+# Letters of a path in the log.
+_MOST_LOGGED = 200
+
 
 class Envelope:
     """Wraps the application; a fault of it becomes a problem, its traceback goes to the log."""
@@ -96,6 +102,13 @@ class Envelope:
         try:
             if scope["state"].get(ON_RESERVE) and scope["path"] not in _HEALTH:
                 raise ProblemError("TOO_MANY_CONNECTIONS", "close some, or try again later")
+            if {name for name, _ in scope["headers"]} >= _LENGTHS:
+                # A proxy in front may see two requests where this server sees one (RFC 9112, 6.3).
+                raise ProblemError(
+                    "REQUEST_REFUSED",
+                    "send Content-Length or Transfer-Encoding, not both",
+                    headers={"Connection": "close"},
+                )
             if _announced(scope) > most:
                 raise _too_large(most)
             await self._app(scope, receive_limited, send_wrapped)

@@ -85,6 +85,13 @@ class TimedProtocol(H11Protocol):
         if self._phase is _Phase.BODY:
             self.deadline += len(data) / BYTES_A_SECOND
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse bytes that are no HTTP as any other request: with a problem."""
+        cycle = self.cycle
+        is_answering = cycle is not None and cycle.response_started and not cycle.response_complete
+        problem = ProblemError("REQUEST_REFUSED", "this is no request of HTTP/1.1")
+        self._end(None if is_answering else problem)
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._observe()
