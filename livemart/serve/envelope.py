@@ -135,6 +135,16 @@ class Envelope:
             await response(scope, receive, send_wrapped)
         finally:
             end_turn(scope)
+            if status in _REFUSALS:
+                address = (scope.get("client") or ("",))[0]
+                self._log.tell(
+                    "request_refused",
+                    str(status),
+                    level="info",
+                    status=status,
+                    path=scope["path"][:_MOST_LOGGED],
+                    address=address,
+                )
             self._measurements.answered(_route_of(scope), status, perf_counter() - started)
 
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-import structlog
 from fastapi import Depends
 from itsdangerous import BadSignature
 from starlette.requests import HTTPConnection, Request
@@ -27,6 +26,7 @@ from livemart.serve.auth.this_machine import is_from_this_machine, is_loopback_h
 from livemart.serve.auth.tokens import Token
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
+from livemart.serve.http.rare_log import RareLog
 from livemart.settings import Settings
 
 _COOKIE = "livemart_session"
@@ -47,7 +47,7 @@ class Guard:
 
     `book`: the tokens; `attempts`: wrong ones; `is_loopback`: the server is bound to this machine
     alone; `now`: the wall clock, UTC; `key`: signs sessions;
-    `ended`: those that were signed out.
+    `ended`: those that were signed out; `log`: who came in, left or was refused.
     """
 
     book: TokenBook
@@ -56,6 +56,7 @@ class Guard:
     now: Callable[[], datetime]
     key: SigningKey = field(default_factory=SigningKey)
     ended: EndedSessions = field(default_factory=EndedSessions)
+    log: RareLog = field(default_factory=RareLog)
 
     @property
     def is_open(self) -> bool:
@@ -129,7 +130,9 @@ def sign_in(request: Request, token: str) -> Session:
         ProblemError: ORIGIN_REFUSED, TOKEN_REFUSED, TOO_MANY_ATTEMPTS, STORE_UNREACHABLE.
     """
     check_origin(request)
-    return _session_of(request, _verify(request, token.strip()))
+    valid_token = _verify(request, token.strip())
+    _tell(request, "signed_in", valid_token.token_id)
+    return _session_of(request, valid_token)
 
 
 def renewed_session(scope: Mapping[str, Any]) -> str | None:
@@ -159,6 +162,7 @@ def sign_out(request: Request, response: Response) -> None:
         session, _ = signed
         ends_at = session.began + int(_longest(request).total_seconds())
         guard.ended.add(session, int(guard.now().timestamp()), ends_at)
+        _tell(request, "signed_out", session.token_id)
     response.delete_cookie(name, path="/", secure=is_secure, httponly=True, samesite="lax")
 
 
@@ -325,11 +329,22 @@ def _last_end(request: Request, session: SessionId) -> datetime:
 
 def _refuse(request: Request, reason: str, token_id: str | None = None) -> ProblemError:
     """Return one answer for every kind of wrong token; the log says which it was."""
-    address = request.client.host if request.client else ""
-    structlog.get_logger().debug("token_refused", reason=reason, token_id=token_id, address=address)
-    if part_of(request, Guard).attempts.is_one_too_many(address):
+    guard, address = part_of(request, Guard), _address_of(request)
+    # By reason, not by address: a client with many addresses could fill a disk with lines.
+    keys: dict[str, Any] = {"reason": reason, "token_id": token_id, "address": address}
+    guard.log.tell("token_refused", reason, **keys)
+    if guard.attempts.is_one_too_many(address):
         return ProblemError("TOO_MANY_ATTEMPTS", "wait before the next attempt")
     return ProblemError("TOKEN_REFUSED", "it is unknown, expired or revoked; sign in again")
+
+
+def _tell(request: Request, event: str, token_id: str) -> None:
+    log = part_of(request, Guard).log
+    log.tell(event, token_id, level="info", token_id=token_id, address=_address_of(request))
+
+
+def _address_of(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def _require_trust(guard: Guard) -> None:

@@ -9,6 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from time import monotonic
 from typing import Any
 
@@ -20,7 +21,7 @@ _MOST_KINDS = 1_000
 
 
 class RareLog:
-    """Log events by kind, each kind once a minute. For one thread.
+    """Log events by kind, each kind once a minute. Safe to use from several threads.
 
     Args:
         clock: seconds that only ever rise.
@@ -30,6 +31,7 @@ class RareLog:
         self._clock = clock
         self._told_at: dict[str, float] = {}
         self._untold: Counter[str] = Counter()
+        self._lock = Lock()
 
     def tell(self, event: str, kind: str = "", *, level: str = "warning", **keys: Any) -> None:
         """Log an event, unless one of its kind was logged within the last minute.
@@ -37,15 +39,17 @@ class RareLog:
         `more`: how many of the kind were not logged since the last one that was.
         """
         name = f"{event} {kind}"
-        now, told_at = self._clock(), self._told_at.get(name)
-        if told_at is not None and now - told_at < _EVERY_S:
-            self._untold[name] += 1
-            return
-        if len(self._told_at) >= _MOST_KINDS:
-            self._told_at.clear()
-            self._untold.clear()
-        self._told_at[name] = now
-        more = {"more": count} if (count := self._untold.pop(name, 0)) else {}
+        with self._lock:
+            now, told_at = self._clock(), self._told_at.get(name)
+            if told_at is not None and now - told_at < _EVERY_S:
+                self._untold[name] += 1
+                return
+            if len(self._told_at) >= _MOST_KINDS:
+                self._told_at.clear()
+                self._untold.clear()
+            self._told_at[name] = now
+            count = self._untold.pop(name, 0)
+        more = {"more": count} if count else {}
         getattr(structlog.get_logger(), level)(event, **keys, **more)
 
 

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from itsdangerous import TimestampSigner
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from structlog.testing import capture_logs
 
 from livemart.serve.auth import book as token_book
 from livemart.serve.auth import callers
@@ -50,6 +51,35 @@ def test_without_tokens_this_machine_may_see_everything(tmp_path: Path) -> None:
         fill(one)
 
         assert one.client.get(TILES).status_code == 200
+
+
+def test_who_came_in_left_or_was_refused_is_in_the_log_and_no_secret_is(tmp_path: Path) -> None:
+    """Once a minute for each token or reason: a client does not decide how long the log is."""
+    with site(tmp_path, page=True) as one, capture_logs() as told:
+        fill(one)
+        token = one.make_token("r1")
+        for _ in range(3):
+            answer = one.client.post("/login", data={"token": token}, headers=ORIGIN)
+            assert answer.status_code == 200
+            one.client.post("/logout", headers=ORIGIN)
+        for _ in range(3):
+            for headers in (bearer("x" * 40), bearer(token[:-1] + _other(token[-1])), {}):
+                one.client.get(TILES, headers=headers)
+            one.client.get(TILES.replace("r1", "r2"), headers=bearer(token))
+
+    events = [event for event in told if event["event"] != "store_unreachable"]
+    found = [(event["event"], event["log_level"]) for event in events]
+    assert found == [
+        ("signed_in", "info"),
+        ("signed_out", "info"),
+        ("token_refused", "warning"),
+        ("request_refused", "info"),
+    ]
+    token_id = one.tokens.tokens()[0].token_id
+    assert [event.get("token_id") for event in events] == [token_id, token_id, None, None]
+    assert {event["address"] for event in events} == {"127.0.0.1"}
+    assert (events[2]["reason"], events[3]["path"]) == ("unknown", TILES.replace("r1", "r2"))
+    assert token not in str(told)
 
 
 @pytest.mark.parametrize(
