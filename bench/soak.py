@@ -18,10 +18,10 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from unittest import mock
 
@@ -36,6 +36,7 @@ from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.delta.warehouse import Warehouse
 from livemart.observe.logs import configure_logs
 from livemart.run.events import BatchOutcome
+from livemart.run.upkeep import keep_up
 from livemart.state.places import StateFolder
 
 _SEED = 20260301
@@ -55,6 +56,12 @@ class Sizes:
         return cls(len(sizes), sum(sizes))
 
 
+def _keep_up(
+    warehouse: Path, now: datetime, step: Callable[[str], None], retention: timedelta
+) -> None:
+    keep_up(warehouse, now, step, -timedelta(days=36_500))
+
+
 @contextmanager
 def _shortened(retention_s: int, upkeep_batches: int, snapshots: int) -> Iterator[None]:
     """Let what is kept for days, or for many snapshots, end within a run."""
@@ -68,7 +75,7 @@ def _shortened(retention_s: int, upkeep_batches: int, snapshots: int) -> Iterato
         mock.patch.dict("livemart.state.snapshots._PROPERTIES", properties),
         mock.patch("livemart.run.upkeep._EVERY", STEP * upkeep_batches),
         # Snapshots are finished by the machine's clock, far from the stream's: all are old.
-        mock.patch("livemart.run.upkeep.RETENTION", -timedelta(days=36_500)),
+        mock.patch("livemart.run.pipeline.keep_up", _keep_up),
         mock.patch("livemart.publish.transaction.KEPT_SNAPSHOTS", snapshots),
         mock.patch("livemart.land.sources.manifest._KEPT", snapshots),
     ):

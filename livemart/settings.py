@@ -229,6 +229,7 @@ class Settings(BaseModel):
     every: Interval = timedelta(minutes=5)
     master: str = "local[*]"
     memory: Annotated[str, Field(pattern=r"^\d+[mg]$")] = "3g"
+    cache: Annotated[str, Field(pattern=r"^\d+[mg]$")] | None = None
     lane: Literal["auto", "small", "large"] = "auto"
     small_lane_rows: Annotated[int, Field(gt=0)] = 100_000
     threads: Annotated[int, Field(ge=1, le=64)] = 2
@@ -236,7 +237,8 @@ class Settings(BaseModel):
     stop_timeout: Interval = timedelta(seconds=60)
     # May hold a password: never shown by repr.
     store: Annotated[str | None, BeforeValidator(_read_store)] = Field(default=None, repr=False)
-    change_retention: Interval = timedelta(hours=24)
+    retention: Interval = timedelta(days=7)
+    change_retention: Interval | None = None
     tenant_column: Annotated[str | None, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = None
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
@@ -261,6 +263,19 @@ class Settings(BaseModel):
     @property
     def selection(self) -> Selection:
         return Selection(self.select, self.exclude, self.selector, self.state)
+
+    @property
+    def cache_bytes(self) -> int | None:
+        """Bytes of memory for rows of data files; None: by the machine."""
+        if self.cache is None:
+            return None
+        return int(self.cache[:-1]) << (30 if self.cache.endswith("g") else 20)
+
+    @property
+    def kept_changes(self) -> timedelta:
+        """How long the changes of served models are kept: unless set, a day within `retention`."""
+        usual = min(self.retention, timedelta(hours=24))
+        return usual if self.change_retention is None else self.change_retention
 
     @property
     def store_url(self) -> str | None:

@@ -419,7 +419,7 @@ def tables(output: str, snapshot: int | None, **flags: Any) -> None:
 @click.option("--dry-run", is_flag=True, help="Only report what would be removed.")
 @settings_folder
 def maintain(output: str, dry_run: bool, **flags: Any) -> None:
-    """Remove table files that no reader needs: older than the table's retention (7 days).
+    """Remove table files that no reader needs: older than the setting `retention` (7 days).
 
     Every command that refreshes does this once a day. Exits with 1 if files could not be removed.
     """
@@ -428,7 +428,11 @@ def maintain(output: str, dry_run: bool, **flags: Any) -> None:
         from livemart.inspect.upkeep_report import render_removed
         from livemart.run.upkeep import note_upkeep, remove_old_files
 
-        removed = list(remove_old_files(settings.warehouse, datetime.now(UTC), is_trial=dry_run))
+        removed = list(
+            remove_old_files(
+                settings.warehouse, datetime.now(UTC), settings.retention, is_trial=dry_run
+            )
+        )
         if not removed:
             raise StateError(
                 "NOTHING_PUBLISHED",

@@ -7,7 +7,7 @@ the change feed say of each commit, with copies that came and went netted out.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -21,17 +21,18 @@ from livemart.delta.table_schema import OnlySparkError
 from livemart.errors import RefreshError, first_lines
 from livemart.storage.storage import Storage
 
-_CACHED_BYTES = 256 * 1024 * 1024
 # For each table: a reader is one snapshot behind, which is one or two commits.
 _CACHED_VERSIONS = 16
 
 
 class NetChanges:
-    """Net changes by commit, the newest of them kept in memory."""
+    """Net changes by commit, the newest of them kept in memory, up to a number of bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._changes: OrderedDict[LogFile, pa.Table] = OrderedDict()
+        self._newest: dict[str, deque[LogFile]] = {}
         self._bytes = 0
 
     def keep(self, table: Storage, version: int, change: pa.Table) -> None:
@@ -39,14 +40,21 @@ class NetChanges:
         file = log_file(table, version)
         if file is None:
             return
-        outdated = log_file(table, version - _CACHED_VERSIONS)
         with self._lock:
+            self._drop(file)
             self._changes[file] = change
             self._bytes += change.nbytes
-            if outdated is not None and outdated in self._changes:
-                self._bytes -= self._changes.pop(outdated).nbytes
-            while self._bytes > _CACHED_BYTES:
-                self._bytes -= self._changes.popitem(last=False)[1].nbytes
+            # Counted, not by version: commits of others come between, and are not kept.
+            newest = self._newest.setdefault(table.location.url, deque())
+            newest.append(file)
+            if len(newest) > _CACHED_VERSIONS:
+                self._drop(newest.popleft())
+            while self._bytes > self._most_bytes:
+                self._drop(next(iter(self._changes)))
+
+    def _drop(self, file: LogFile) -> None:
+        if (change := self._changes.pop(file, None)) is not None:
+            self._bytes -= change.nbytes
 
     def between(
         self, table: Storage, relation: str, schema: pa.Schema, from_version: int, to_version: int

@@ -16,11 +16,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltalake import DeltaTable
+
 from livemart.storage.storage import Missing, Storage
 
 Action = Mapping[str, Any]
 # The folder, name and ETag of a commit's file.
 LogFile = tuple[str, str, str]
+
+# The `userMetadata` of a commit that only sets properties: no reader of rows or changes need know.
+PROPERTIES_ONLY: Mapping[str, str] = {"livemart": "properties only"}
 
 _VERSIONED = re.compile(r"_delta_log/\d{20}\.")
 
@@ -30,7 +35,7 @@ class LogEntry:
     """One commit. `transactions`: version by application id. `metadata`: parsed `userMetadata`.
 
     `changes_data` is True if the commit adds or removes rows; `table_id` is set if it gives the
-    table a new schema, partitioning, property or id.
+    table a new schema, partitioning, property or id, but for `PROPERTIES_ONLY`.
     """
 
     version: int
@@ -78,11 +83,13 @@ def read_entry(table: Storage, version: int) -> LogEntry | None:
                 actions.setdefault(kind, []).append(body)
     info: Action = next(iter(actions.get("commitInfo", [])), {})
     adds, removes = actions.get("add", []), actions.get("remove", [])
-    metadata = next(iter(actions.get("metaData", [])), None)
+    metadata, said = next(iter(actions.get("metaData", [])), None), _user_metadata(info)
+    if said == PROPERTIES_ONLY:
+        metadata = None
     return LogEntry(
         version=version,
         transactions={entry["appId"]: int(entry["version"]) for entry in actions.get("txn", [])},
-        metadata=_user_metadata(info),
+        metadata=said,
         changes_data=any(action.get("dataChange", True) for action in [*adds, *removes]),
         table_id=None if metadata is None else metadata["id"],
         adds=adds,
@@ -139,6 +146,30 @@ def write_entry(
     lines = [{"commitInfo": info}, {"txn": transaction}, *actions]
     body = "\n".join(map(log_json, lines)) + "\n"
     table.create(log_name(version), body.encode())
+
+
+def metadata_action(
+    table: DeltaTable,
+    *,
+    schema: str | None = None,
+    configuration: Mapping[str, str] | None = None,
+) -> Action:
+    """Return the action that gives a table another schema (as JSON), or other properties.
+
+    All else of its metadata stays.
+    """
+    metadata = table.metadata()
+    body: dict[str, Any] = {
+        "id": str(metadata.id),
+        "name": metadata.name,
+        "description": metadata.description,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema or table.schema().to_json(),
+        "partitionColumns": list(metadata.partition_columns),
+        "configuration": dict(metadata.configuration if configuration is None else configuration),
+        "createdTime": metadata.created_time,
+    }
+    return {"metaData": {name: value for name, value in body.items() if value is not None}}
 
 
 def _user_metadata(info: Mapping[str, Any]) -> Mapping[str, str]:

@@ -42,11 +42,11 @@ def open_table(storage: Storage, version: int | None = None) -> DeltaTable:
 class OpenTables:
     """The newest version of each table, and pinned versions that were asked for lately."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, cache_bytes: int) -> None:
         self._storage = storage
         self._lock = threading.Lock()
         self._handles: dict[str, _Handle] = {}
-        self._files = FileCache()
+        self._files = FileCache(cache_bytes)
         self._indexes: OrderedDict[LogFile, TableVersion] = OrderedDict()
 
     def storage(self, relation: str) -> Storage:

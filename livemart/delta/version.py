@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from livemart.arrow.bags import row_codes
-from livemart.arrow.calendars import first_of
+from livemart.arrow.calendars import first_of, is_of_spark_2, texts_of
 from livemart.arrow.times import holds_time, is_time
-from livemart.arrow.variants import holds_variant
+from livemart.arrow.variants import holds_variant, nothing_of
 from livemart.delta.cache import FileCache
 from livemart.delta.features import may_have_been_unreadable, not_readable, unreadable_reason
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
@@ -41,7 +41,8 @@ _FORMAT = pds.ParquetFileFormat(
     read_options=pds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
     default_fragment_scan_options=pds.ParquetFragmentScanOptions(pre_buffer=True),
 )
-_FRAGMENTS_PER_FILE = 4
+# So much of what is known of files is kept for each file that a version has.
+_KEPT_PER_FILE = 4
 # Where a path of the log begins that is not below the table's folder.
 _ELSEWHERE = re.compile(r"/|[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 # A file this many times the usual size, of which less than one row in so many is wanted, is wide.
@@ -57,12 +58,13 @@ Fragments = dict[tuple[str, tuple[str, ...]], pds.Fragment]
 class SharedFiles:
     """The knowledge that the versions of one table share: files never change.
 
-    `wide`: paths of large files of which a reader wanted a small part; `files` may be of many
-    tables.
+    `wide`: paths of large files of which a reader wanted a small part; `own_days`: paths of files
+    whose writer counts days as Arrow does; `files` may be of many tables.
     """
 
     fragments: Fragments = field(default_factory=dict)
     wide: set[str] = field(default_factory=set)
+    own_days: set[str] = field(default_factory=set)
     matches: RecentMatches = field(default_factory=RecentMatches)
     files: FileCache = field(default_factory=FileCache)
 
@@ -93,6 +95,7 @@ class TableVersion:
         self.storage = storage
         self._shared_fragments: Fragments = shared.fragments
         self._wide: set[str] = shared.wide
+        self._own_days: set[str] = shared.own_days
         self._matches = shared.matches
         self._files = shared.files
         self._filesystem = storage.filesystem()
@@ -151,6 +154,11 @@ class TableVersion:
         if nulls.null_count or not self.row_count:
             return None
         return float(pc.sum(nulls).as_py() / self.row_count)
+
+    @property
+    def written_ms(self) -> _Array:
+        """When each file was written, in milliseconds since 1970."""
+        return np.asarray(self._column("modification_time"))
 
     @property
     def partition_codes(self) -> _Array:
@@ -235,6 +243,10 @@ class TableVersion:
             for place, rows in zip(new, passing, strict=True):
                 matches.places[files[place].path] = rows
             places = [matches.places[file.path] for file in files]
+            if len(matches.places) > _KEPT_PER_FILE * (len(files) + 1):
+                # The same filter, batch after batch: most of these files were replaced long ago.
+                matches.places.clear()
+                matches.places.update(zip((file.path for file in files), places, strict=True))
         return pa.concat_tables(
             [
                 table.select(names).take(pa.array(rows))
@@ -307,17 +319,21 @@ class TableVersion:
         except OnlySparkError as error:
             raise _only_spark(self.relation, error) from error
         old = [file for file in files if may_be_old and self._is_maybe_old(file.path)]
-        for footer in in_parallel(lambda file: file.metadata, old):
-            self._require_own_days(footer, names)
+        footers = in_parallel(lambda file: file.metadata, old)
+        for file, footer in zip(old, footers, strict=True):
+            self._require_own_days(file.path, footer, names)
 
-    def _require_own_days(self, footer: pq.FileMetaData, names: Sequence[str]) -> None:
+    def _require_own_days(self, path: str, footer: pq.FileMetaData, names: Sequence[str]) -> None:
         try:
             require_own_days(footer, names)
         except OnlySparkError as error:
             raise _only_spark(self.relation, error) from error
+        if not is_of_spark_2(texts_of(footer.metadata)):
+            # A time in a struct has no bounds in the log: its file would be looked into each time.
+            self._own_days.add(path)
 
     def _is_maybe_old(self, path: str) -> bool:
-        return bool(self._may_be_old[self._positions[path]])
+        return path not in self._own_days and bool(self._may_be_old[self._positions[path]])
 
     @cached_property
     def _may_be_old(self) -> _Array:
@@ -360,7 +376,7 @@ class TableVersion:
         if data is None:
             source = self._open(file, pre_buffer=True)
             if self._is_maybe_old(unquote(file.path)):
-                self._require_own_days(source.metadata, columns)
+                self._require_own_days(unquote(file.path), source.metadata, columns)
             present = [name for name in source.schema_arrow.names if name not in file.partition]
             is_whole = set(present) <= set(columns)
             read_names = [name for name in columns if name in present]
@@ -371,6 +387,18 @@ class TableVersion:
         else:
             count = data.num_rows
         return self._completed(data, file, columns, count)
+
+    def read_files(self, files: Sequence[DataFile]) -> pa.Table:
+        """Return the rows of files of the version, one chunk a column.
+
+        Raises:
+            RefreshError: VERSION_GONE, TABLE_NOT_READABLE.
+        """
+        try:
+            tables = in_parallel(lambda file: self.read_file(file, self.schema.names), files)
+        except FileNotFoundError as error:
+            raise version_gone(self.relation, self.version) from error
+        return pa.concat_tables([nothing_of(self.schema), *tables]).combine_chunks()
 
     def footer(self, file: DataFile) -> pq.FileMetaData:
         """Return what Parquet says of a file."""
@@ -383,6 +411,7 @@ class TableVersion:
 
     def written(self, path: str, rows: pa.Table) -> None:
         """Note the rows of a file that a commit to this table has just written."""
+        self._own_days.add(unquote(path))
         if rows.num_rows <= USUAL_FILE_ROWS:
             self._files.keep(self._key(unquote(path)), rows)
 
@@ -404,10 +433,12 @@ class TableVersion:
             guarantee = self.bounds.guarantee(int(position), file.partition, names)
             fragment = _FORMAT.make_fragment(unquote(file.path), self._filesystem, guarantee)
             fragments[position] = self._shared_fragments[file.path, names] = fragment
-        if len(self._shared_fragments) > _FRAGMENTS_PER_FILE * len(paths) + _FRAGMENTS_PER_FILE:
+        if len(self._shared_fragments) > _KEPT_PER_FILE * (len(paths) + 1):
             present = set(paths)
             for key in [key for key in list(self._shared_fragments) if key[0] not in present]:
                 self._shared_fragments.pop(key, None)
+        if len(self._own_days) > _KEPT_PER_FILE * (len(paths) + 1):
+            self._own_days.intersection_update(self._positions)
         return fragments
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -23,8 +23,8 @@ from deltalake.schema import Schema as DeltaSchema
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.arrow.types import align, plain_schema
 from livemart.conflicts import TableChangedError
+from livemart.delta.cache import usual_bytes
 from livemart.delta.changes import NetChanges, changes_unavailable
-from livemart.delta.corrections import commit_corrections
 from livemart.delta.log import (
     Action,
     LogEntry,
@@ -34,7 +34,7 @@ from livemart.delta.log import (
 )
 from livemart.delta.open_tables import OpenTables
 from livemart.delta.partitions import without_blank_partitions
-from livemart.delta.properties import TABLE_PROPERTIES
+from livemart.delta.properties import TABLE_PROPERTIES, is_checkpointed
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.small_lane import (
     StoredRowsError,
@@ -44,6 +44,9 @@ from livemart.delta.small_lane import (
     write_rows,
 )
 from livemart.delta.tags import Tag
+from livemart.delta.upkeep.compaction import commit_compaction
+from livemart.delta.upkeep.corrections import commit_corrections
+from livemart.delta.upkeep.retention import commit_retention
 from livemart.delta.version import TableVersion
 from livemart.delta.wider_types import commit_types
 from livemart.errors import RefreshError
@@ -55,6 +58,7 @@ from livemart.storage.storage import Storage, Taken
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.
 _COARSE = timedelta(milliseconds=2)
 _CORRECTION_S = 10.0
+_COMPACTION_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,19 @@ class Commit:
 
 
 class Warehouse:
-    """Tables below one folder, `root/<schema>/<identifier>`. Safe to use from several threads."""
+    """Tables below one folder, `root/<schema>/<identifier>`. Safe to use from several threads.
 
-    def __init__(self, place: StoragePlace | Storage) -> None:
+    Args:
+        place: the folder.
+        cache_bytes: memory for rows of files, and a quarter of it for net changes; by the machine
+            if None.
+    """
+
+    def __init__(self, place: StoragePlace | Storage, cache_bytes: int | None = None) -> None:
         self._storage = place if isinstance(place, Storage) else open_storage(place)
-        self._tables = OpenTables(self._storage)
-        self._changes = NetChanges()
+        cache_bytes = usual_bytes() if cache_bytes is None else cache_bytes
+        self._tables = OpenTables(self._storage, cache_bytes)
+        self._changes = NetChanges(cache_bytes // 4)
         self._of_spark: set[str] = set()
 
     @property
@@ -191,6 +202,24 @@ class Warehouse:
         For tables that may be larger than memory; arguments and errors are those of `read`.
         """
         return self._tables.at(relation, version).batches(columns, filter, most)
+
+    def rows_apart(self, relation: str, version: int, other: int | None) -> pa.Table:
+        """Return the rows of the files that a version has and another does not, one chunk a column.
+
+        Rows of files that both have are in both; equal rows may be in both all the same.
+
+        Args:
+            relation: `schema.identifier`.
+            version: whose rows these are.
+            other: version of the same table; all rows if None.
+
+        Raises:
+            RefreshError: those of `read`.
+        """
+        index = self._tables.at(relation, version)
+        files = [] if other is None else self._tables.at(relation, other).files()
+        common = {file.path for file in files}
+        return index.read_files([it for it in index.files() if it.path not in common])
 
     def files(self, relation: str, version: int | None = None) -> TableVersion:
         """Return the files of one version and what their statistics say."""
@@ -414,6 +443,50 @@ class Warehouse:
         self._of_spark.discard(relation)
         return count, is_whole
 
+    def compact(
+        self, relation: str, quiet_since: datetime, *, seconds: float = _COMPACTION_S
+    ) -> int:
+        """Merge small files of partitions to which nothing was written lately; no row changes.
+
+        A table that only Spark can write stays as it is.
+
+        Args:
+            relation: an existing table.
+            quiet_since: UTC; partitions with a later file are left to commits, which merge as well.
+            seconds: for how long; partitions that are left then are left for the next time.
+
+        Returns:
+            The number of files merged.
+        """
+        with self._tables.held(relation) as (table, index):
+            if unsupported_reason(table):
+                return 0
+            until = time.monotonic() + seconds
+            try:
+                count = commit_compaction(index, quiet_since=quiet_since, until=until)
+            except Taken:
+                return 0
+            if count:
+                self._checkpoint(relation, index.version + 1)
+        return count
+
+    def keep_for(self, relation: str, retention: timedelta) -> bool:
+        """Keep old files and log entries of a table for so long, unless it says another retention.
+
+        Returns:
+            Whether that was committed. A table that only Spark can write stays as it is.
+        """
+        with self._tables.held(relation) as (table, index):
+            try:
+                is_given = not unsupported_reason(table) and commit_retention(
+                    table, index, retention
+                )
+            except Taken:
+                return False
+            if is_given:
+                self._checkpoint(relation, index.version + 1)
+        return is_given
+
     def written_by_spark(self, relation: str) -> None:
         """Note that Spark has written files of a table, which `correct` may have to name again."""
         self._of_spark.add(relation)
@@ -459,7 +532,7 @@ class Warehouse:
             return _is_tagged(table, tag)
 
     def _checkpoint(self, relation: str, version: int) -> None:
-        if version % int(TABLE_PROPERTIES["delta.checkpointInterval"]) == 0:
+        if is_checkpointed(relation, version):
             with self._tables.held(relation) as (table, _):
                 table.create_checkpoint()
 

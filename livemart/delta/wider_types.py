@@ -8,13 +8,12 @@ that the change feed is empty, and it keeps id, properties and transactions of t
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.schema import Schema as DeltaSchema
 
-from livemart.delta.log import Action, log_json, write_entry
+from livemart.delta.log import log_json, metadata_action, write_entry
 from livemart.delta.small_lane import rewritten
 from livemart.delta.tags import Tag
 from livemart.delta.version import TableVersion
@@ -36,7 +35,7 @@ def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag:
     write_entry(
         files.storage,
         files.version + 1,
-        [_metadata(table, schema), *actions],
+        [metadata_action(table, schema=_schema(table, schema)), *actions],
         operation="CHANGE COLUMN",
         app_id=tag.app_id,
         app_version=tag.version,
@@ -47,22 +46,12 @@ def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag:
     return files.version + 1
 
 
-def _metadata(table: DeltaTable, schema: pa.Schema) -> Action:
-    """Return the table's metadata with other types and nothing else that differs."""
-    table_metadata, stored = table.metadata(), json.loads(table.schema().to_json())
+def _schema(table: DeltaTable, schema: pa.Schema) -> str:
+    """Return the schema of a table as its log has it, with other types and no other difference."""
+    stored = json.loads(table.schema().to_json())
     declared = {
         field["name"]: field["type"]
         for field in json.loads(DeltaSchema.from_arrow(schema).to_json())["fields"]
     }
     fields = [{**field, "type": declared[field["name"]]} for field in stored["fields"]]
-    metadata: dict[str, Any] = {
-        "id": str(table_metadata.id),
-        "name": table_metadata.name,
-        "description": table_metadata.description,
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": log_json({**stored, "fields": fields}),
-        "partitionColumns": list(table_metadata.partition_columns),
-        "configuration": dict(table_metadata.configuration),
-        "createdTime": table_metadata.created_time,
-    }
-    return {"metaData": {name: value for name, value in metadata.items() if value is not None}}
+    return log_json({**stored, "fields": fields})

@@ -24,6 +24,9 @@ from livemart.project.graph import short_name
 from livemart.state.snapshots import ModelState, Snapshot
 from livemart.storage.location import StoragePlace
 
+# The log of so many commits is read for their changes.
+_NEAR = 100
+
 
 @dataclass(frozen=True, slots=True)
 class DifferingRow:
@@ -123,24 +126,33 @@ def _change(
 ) -> pa.Table | None:
     """Return the rows that came and went, with `WEIGHT`, below zero for those that went.
 
-    None if the model has the same version of the same table in both.
+    None if the model has the same version of the same table in both. For two versions of a table
+    only the changes are read, or the files that one of them does not have.
 
     Raises:
         LivemartError: a version or its table is gone.
         ValueError: the two have other columns.
     """
-    if before is not None and after is not None and before.table_id == after.table_id:
+    is_one_table = before is not None and after is not None and before.table_id == after.table_id
+    if before is not None and after is not None and is_one_table:
         if before.version == after.version:
             return None
         low, high = sorted((before.version, after.version))
         # Files of changes may be gone while those of both versions are kept.
-        with suppress(RefreshError):
-            change = tables.changes(_relation(relations, name, after), low, high)
-            is_forward = before.version == low
-            return change if is_forward else _weighted(change, pc.negate(change.column(WEIGHT)))
+        if high - low <= _NEAR:
+            with suppress(RefreshError):
+                change = tables.changes(_relation(relations, name, after), low, high)
+                is_forward = before.version == low
+                return change if is_forward else _weighted(change, pc.negate(change.column(WEIGHT)))
     sides = [
-        None if state is None else tables.read(_relation(relations, name, state), state.version)
-        for state in (before, after)
+        None
+        if state is None
+        else tables.rows_apart(
+            _relation(relations, name, state),
+            state.version,
+            other.version if other is not None and is_one_table else None,
+        )
+        for state, other in ((before, after), (after, before))
     ]
     nothing = next(rows for rows in sides if rows is not None).slice(0, 0)
     old, new = (nothing if rows is None else rows for rows in sides)

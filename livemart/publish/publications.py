@@ -121,7 +121,7 @@ class Publications:
 
         how = Publishing(
             tenant_column=settings.tenant_column,
-            change_retention=settings.change_retention,
+            change_retention=settings.kept_changes,
             step=step,
         )
         thread = self._thread = PublisherThread(bring, partial(confirm, store))

@@ -346,6 +346,7 @@ class Pipeline:
                 self.runtime.settings.warehouse,
                 self.now(),
                 lambda text: self.report(events.StepBegan(text)),
+                self.runtime.settings.retention,
             )
         self.report(events.BatchEnded(outcome))
 

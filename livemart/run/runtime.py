@@ -169,7 +169,8 @@ def load_runtime(
     report(StepBegan("reading the project"))
     files = project_files(settings)
     read_at = files.look()
-    log, warehouse = SnapshotLog(settings.warehouse), Warehouse(settings.warehouse)
+    log = SnapshotLog(settings.warehouse)
+    warehouse = Warehouse(settings.warehouse, settings.cache_bytes)
     cache = ProjectCache(settings, read_at)
     cached = None
     # If dbt has work in any case, it reads the project, and does so beside Spark.

@@ -1,34 +1,42 @@
-"""Removes files and log entries of tables that no reader needs any more, once a day.
+"""Removes what no reader of a warehouse needs any more, and merges small files, once a day.
 
 Used by the pipeline after a micro-batch, and by the command `maintain`. A file that is removed is
-older than the retention of its table (seven days). The newest snapshot does not need it, nor does
-the one that readers see, nor any that they keep. Commits of small batches replace files all day
-long, so that without it a warehouse would grow for ever.
+older than the retention of its table. The newest snapshot does not need it, nor does the one that
+readers see, nor any that they keep. Commits of small batches replace files all day long, so that
+without it a warehouse would grow for ever.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
 
-from livemart.delta.old_files import old_files, remove_file, remove_old_entries
 from livemart.delta.properties import RETENTION
+from livemart.delta.upkeep.old_files import old_files, remove_file, remove_old_entries
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import LivemartError, first_lines
+from livemart.errors import LivemartError, StateError, first_lines
+from livemart.land.letters.dead_letters import TABLE
+from livemart.land.letters.redriven import forget_done
 from livemart.plan.stored_queries import STAGES
 from livemart.run.corrected_files import look_into_tables
 from livemart.state.atomic_files import read_state_file, write_state_file
+from livemart.state.checkpoint import read_epoch, replaced_checkpoints
 from livemart.state.kept_snapshots import forget_ended, kept_snapshots
 from livemart.state.places import StateFolder
-from livemart.state.snapshots import SnapshotLog
+from livemart.state.snapshots import Snapshot, SnapshotLog
 from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
 from livemart.storage.storage import Storage
 
 _EVERY = timedelta(days=1)
+# Small files of a partition to which nothing was written for so long are merged, for some seconds.
+_QUIET = timedelta(days=1)
+_MERGING_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +53,25 @@ class RemovedFiles:
 
 
 def remove_old_files(
-    warehouse: StoragePlace, now: datetime, *, is_trial: bool = False
+    warehouse: StoragePlace,
+    now: datetime,
+    retention: timedelta = RETENTION,
+    *,
+    is_trial: bool = False,
+    forgets_snapshots: bool = False,
 ) -> Iterator[RemovedFiles]:
-    """Remove the old files of each table, and of the snapshot log; yield the result of each.
+    """Remove the old files of each table, and of the state; yield the result of each.
 
     Args:
         warehouse: root of all tables.
         now: the wall clock, UTC, by which readers keep snapshots.
+        retention: for what is no table's; each table has its own.
         is_trial: nothing is removed.
+        forgets_snapshots: rows of the snapshot log go as well: no other process writes it.
     """
     tables, log = Warehouse(warehouse), SnapshotLog(warehouse)
-    by_readers = map(log.row, kept_snapshots(warehouse, now))
+    ends = kept_snapshots(warehouse, now)
+    by_readers = map(log.row, ends)
     rows = [row for row in (log.newest(), log.newest_published(), *by_readers) if row is not None]
     states = {(it.table_id, it.version) for row in rows for it in row.stored.values()}
     for relation in (*tables.relations(), *filter(tables.exists, tables.folders_of(STAGES))):
@@ -68,22 +84,37 @@ def remove_old_files(
         named = {version for id_, version in states if id_ == table_id}
         storage = tables.storage(relation)
         if relation.startswith(f"{STAGES}.") and rows and not named:
-            yield _drop(relation, storage, now, is_trial=is_trial)
+            yield _drop(relation, storage, now - retention, is_trial=is_trial)
         else:
             yield _remove(relation, storage, versions | named, is_trial=is_trial)
     if rows:
         storage = open_storage(StateFolder(warehouse).snapshots)
-        yield _remove("snapshots", storage, (), is_trial=is_trial)
+        removed = _remove("snapshots", storage, (), is_trial=is_trial)
+        if forgets_snapshots and not is_trial and removed.error is None:
+            try:
+                # Those whose tables can no longer be read.
+                log.forget(now - retention, ends)
+            except Exception as error:
+                # Whatever it is: it costs no micro-batch.
+                removed = replace(removed, error=first_lines(error))
+        yield removed
+    yield from _remove_epochs(StateFolder(warehouse), now - retention, is_trial=is_trial)
 
 
-def _forget_snapshots(warehouse: StoragePlace, now: datetime) -> RemovedFiles:
-    """Forget the snapshots whose tables can no longer be read; return why, if that fails."""
-    try:
-        SnapshotLog(warehouse).forget(now - RETENTION, kept_snapshots(warehouse, now).keys())
-    except Exception as error:
-        # Whatever it is: it costs no micro-batch.
-        return RemovedFiles("snapshots", error=first_lines(error))
-    return RemovedFiles("snapshots")
+def _remove_epochs(
+    state: StateFolder[StoragePlace], before: datetime, *, is_trial: bool
+) -> Iterator[RemovedFiles]:
+    """Remove what belongs to earlier epochs: checkpoints that others replaced, their manifests."""
+    folders = replaced_checkpoints(state.checkpoint)
+    # A torn one is refused where it is opened to be written.
+    with suppress(StateError):
+        if (epoch := read_epoch(state.checkpoint)) is not None:
+            names = open_storage(state.files).folders()
+            folders += [state.files / name for name in names if name != epoch.id]
+    for folder in folders:
+        removed = _drop(folder.name, open_storage(folder), before, is_trial=is_trial)
+        if removed.count or removed.error:
+            yield removed
 
 
 def _remove(
@@ -104,28 +135,34 @@ def _remove(
     return RemovedFiles(table, count, size_bytes)
 
 
-def _drop(stage: str, storage: Storage, now: datetime, *, is_trial: bool) -> RemovedFiles:
-    """Remove the table of a stage that no model has any more, once nothing was written for days."""
+def _drop(name: str, storage: Storage, before: datetime, *, is_trial: bool) -> RemovedFiles:
+    """Remove a folder that nothing reads any more, once nothing was written to it since a time."""
     try:
         entries = storage.entries()
-        newest_s = max((entry.modified_s for entry in entries), default=now.timestamp())
-        if newest_s > (now - RETENTION).timestamp():
-            return RemovedFiles(stage)
+        newest_s = max((entry.modified_s for entry in entries), default=0.0)
+        if newest_s > before.timestamp():
+            return RemovedFiles(name)
         if not is_trial:
             storage.delete(entry.name for entry in entries)
     except Exception as error:
         # Whatever it is: it costs no micro-batch.
-        return RemovedFiles(stage, error=first_lines(error))
-    return RemovedFiles(stage, len(entries), sum(entry.size for entry in entries))
+        return RemovedFiles(name, error=first_lines(error))
+    return RemovedFiles(name, len(entries), sum(entry.size for entry in entries))
 
 
-def keep_up(warehouse: StoragePlace, now: datetime, step: Callable[[str], None]) -> None:
-    """Remove old files once a day; a failure is logged, and tried again tomorrow.
+def keep_up(
+    warehouse: StoragePlace,
+    now: datetime,
+    step: Callable[[str], None],
+    retention: timedelta = RETENTION,
+) -> None:
+    """Remove old files once a day, and merge small ones; a failure is tried again tomorrow.
 
     Args:
         warehouse: root of all tables; a micro-batch has just been published.
         now: the wall clock, UTC.
         step: is called when it begins.
+        retention: how long old files, versions and snapshots stay.
     """
     try:
         last = _last_upkeep(warehouse)
@@ -137,14 +174,60 @@ def keep_up(warehouse: StoragePlace, now: datetime, step: Callable[[str], None])
         # A new warehouse has no old file.
         if last is not None:
             step("removing old files")
-            _report([*remove_old_files(warehouse, now), _forget_snapshots(warehouse, now)])
+            # Each file is read once.
+            tables = Warehouse(warehouse, cache_bytes=0)
+            _tidy(tables, SnapshotLog(warehouse).newest(), now, retention)
+            _forget_letters(tables, now - retention)
+            _report([*remove_old_files(warehouse, now, retention, forgets_snapshots=True)])
             forget_ended(warehouse, now)
-            note_upkeep(
-                warehouse, now, look_into_tables(Warehouse(warehouse), now, _noted(warehouse))
-            )
+            note_upkeep(warehouse, now, look_into_tables(tables, now, _noted(warehouse)))
     except Exception as error:
         # The micro-batch is published: no fault of this may run it again.
         _report([RemovedFiles(str(warehouse), error=first_lines(error))])
+
+
+def _tidy(tables: Warehouse, newest: Snapshot | None, now: datetime, retention: timedelta) -> None:
+    """Give the tables that livemart fills their retention, and merge small files of past days."""
+    if newest is None:
+        return
+    filled = {state.table_id for state in newest.stored.values()}
+    until, merged = time.monotonic() + _MERGING_S, 0
+    for relation in (*tables.relations(), *filter(tables.exists, tables.folders_of(STAGES))):
+        try:
+            table_id = tables.table_id(relation)
+        except LivemartError:
+            # The removal of its files says so.
+            continue
+        if relation not in newest.landed and table_id not in filled:
+            continue
+        try:
+            tables.keep_for(relation, retention)
+            left_s = until - time.monotonic()
+            merged += tables.compact(relation, now - _QUIET, seconds=left_s) if left_s > 0 else 0
+        except Exception as error:
+            _warn_of(relation, error)
+    if merged:
+        structlog.get_logger().info("small_files_merged", files=merged)
+
+
+def _forget_letters(tables: Warehouse, before: datetime) -> None:
+    """Remove dead letters that were handed over again, or dismissed, before a time."""
+    for relation in tables.relations(TABLE):
+        try:
+            if count := forget_done(tables, relation, before):
+                structlog.get_logger().info("done_letters_removed", table=relation, letters=count)
+        except Exception as error:
+            _warn_of(relation, error)
+
+
+def _warn_of(relation: str, error: Exception) -> None:
+    """Log a fault, whatever it is: none costs a micro-batch."""
+    structlog.get_logger().warning(
+        "table_not_kept_up",
+        table=relation,
+        error=first_lines(error),
+        hint="nothing else waits for it; tried again tomorrow",
+    )
 
 
 def _report(removed: Sequence[RemovedFiles]) -> None:

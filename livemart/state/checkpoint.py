@@ -19,6 +19,7 @@ from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
 
 EPOCH_FILE = "livemart_epoch.json"
+_REPLACED = ".replaced-"
 _WAY_OUT = (
     "restore the checkpoint of this warehouse, or start a new one with "
     "`build --new-epoch`: landed tables stay, all files below the landing folder are read again; "
@@ -106,6 +107,13 @@ def open_checkpoint(
     return epoch
 
 
+def replaced_checkpoints(checkpoint: StoragePlace) -> list[StoragePlace]:
+    """Return the checkpoints beside this one that those of new epochs have replaced."""
+    names = open_storage(checkpoint.parent).folders()
+    of_replaced = f"{checkpoint.name}{_REPLACED}"
+    return [checkpoint.parent / name for name in names if name.startswith(of_replaced)]
+
+
 def read_epoch(checkpoint: StoragePlace) -> Epoch | None:
     """Return the epoch that `checkpoint` carries, None if it carries none.
 
@@ -141,7 +149,7 @@ def _move_away(checkpoint: StoragePlace) -> None:
     """
     storage = open_storage(checkpoint)
     if names := storage.names():
-        name = f"{checkpoint.name}.replaced-{uuid.uuid4().hex[:8]}"
+        name = f"{checkpoint.name}{_REPLACED}{uuid.uuid4().hex[:8]}"
         replaced = open_storage(checkpoint.parent / name)
         for name in names:
             replaced.put(name, storage.get(name))

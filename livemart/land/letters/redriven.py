@@ -1,8 +1,8 @@
 """Marks dead letters that are done: handed over again, or dismissed.
 
 Used by a re-drive, which marks a letter before its record is handed over, and by the pages and
-commands that show letters. The marks of a source schema are a separate table, so that letters stay
-as they were.
+commands that show letters. Upkeep forgets those that were done long ago. The marks of a source
+schema are a separate table, so that letters stay as they were.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
 from livemart.arrow.bags import is_member
-from livemart.arrow.change_sets import as_added
+from livemart.arrow.change_sets import as_added, as_removed
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.records.schema import TIMESTAMP
 
 MARKS_TABLE = "_redriven_letters"
+# Letters with their records, of up to 8 KiB each.
+_FORGOTTEN_AT_ONCE = 4_096
 # Without their records, so many letters are some 10 MiB.
 MOST_KEYS = 65_536
 # These columns tell a letter from all others; a new epoch counts its batches from 0.
@@ -103,3 +105,29 @@ def mark(
     ]
     tag = Tag(f"redrive/{marks}/{file or uuid.uuid4()}", 1)
     warehouse.commit(marks, as_added(pa.Table.from_pylist(rows, schema=MARKS)), tag)
+
+
+def forget_done(warehouse: Warehouse, relation: str, before: datetime) -> int:
+    """Remove the letters of a table that were marked before a time; return how many.
+
+    Others stay, however old. One that was cut off goes on with the marks that are left.
+
+    Args:
+        warehouse: the tables; no other process writes them.
+        relation: the table of letters.
+        before: UTC.
+    """
+    marks, count = marks_relation(relation), 0
+    if not (warehouse.exists(relation) and warehouse.exists(marks)):
+        return 0
+    is_old = pds.field("redriven_at") < pa.scalar(before, TIMESTAMP)
+    version = warehouse.version(marks)
+    for done in warehouse.batches(marks, version, MARKS.names, is_old, _FORGOTTEN_AT_ONCE):
+        letters = warehouse.read(relation, columns=LETTERS.names, filter=near(done))
+        letters = letters.filter(is_one_of(letters, done))
+        for table, rows in ((relation, letters), (marks, done)):
+            if rows.num_rows:
+                tag = Tag("livemart/forgotten", warehouse.version(table) + 1)
+                warehouse.commit(table, as_removed(rows), tag)
+        count += letters.num_rows
+    return count

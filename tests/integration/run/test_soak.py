@@ -6,9 +6,9 @@ Spark's own checkpoint is left out: it keeps a hundred micro-batches.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from livemart.delta.properties import TABLE_PROPERTIES
+from livemart.run.upkeep import keep_up
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
 from tests.aged_tables import parquet_files
@@ -52,11 +53,17 @@ def nothing_waits() -> Iterator[None]:
         mock.patch("livemart.state.snapshots._COMPACT_EVERY", 10),
         mock.patch("livemart.run.upkeep._EVERY", _PANE * _UPKEEP),
         # Snapshots are finished by the machine's clock, far from the stream's: all are old.
-        mock.patch("livemart.run.upkeep.RETENTION", -timedelta(days=36_500)),
+        mock.patch("livemart.run.pipeline.keep_up", _keep_up),
         mock.patch("livemart.publish.transaction.KEPT_SNAPSHOTS", 10),
         mock.patch("livemart.land.sources.manifest._KEPT", 10),
     ):
         yield
+
+
+def _keep_up(
+    warehouse: Path, now: datetime, step: Callable[[str], None], retention: timedelta
+) -> None:
+    keep_up(warehouse, now, step, -timedelta(days=36_500))
 
 
 @pytest.mark.extended

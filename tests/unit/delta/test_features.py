@@ -17,7 +17,7 @@ from livemart.delta.features import (
     unread_feature,
     unreadable_reason,
 )
-from livemart.delta.old_files import old_files
+from livemart.delta.upkeep.old_files import old_files
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag

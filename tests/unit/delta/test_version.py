@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.change_sets import as_added
 from livemart.delta import version
 from livemart.delta.row_filter import IsIn, RowFilter
+from livemart.delta.table_schema import require_own_days
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
@@ -176,3 +178,45 @@ def test_files_of_another_table_are_read_by_spark_alone(warehouse: Warehouse, sp
     with pytest.raises(RefreshError, match=r"TABLE_NOT_READABLE.*files of another table"):
         clone.read(RELATION)
     assert not clone.files(RELATION).is_plain
+
+
+def test_a_file_with_times_in_a_struct_is_looked_into_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta's log holds no bounds of them, which would rule out the calendar of Spark 2."""
+    seen = pa.struct([("at", pa.timestamp("us", "UTC"))])
+    schema = pa.schema([("id", pa.int64()), ("seen", seen)])
+    rows = pa.table({"id": [1], "seen": [{"at": datetime(2026, 3, 1, tzinfo=UTC)}]}, schema=schema)
+    looks: list[str] = []
+
+    def look(footer: Any, columns: Any) -> None:
+        looks.append(footer.created_by)
+        require_own_days(footer, columns)
+
+    monkeypatch.setattr(version, "require_own_days", look)
+    writer = Warehouse(tmp_path)
+    writer.create(RELATION, schema)
+    writer.commit(RELATION, as_added(rows), tag(1))
+    reader = Warehouse(tmp_path)
+
+    for warehouse, expected in ((writer, 0), (reader, 1)):
+        looks.clear()
+        for _ in range(3):
+            assert warehouse.read(RELATION, filter=pds.field("id") == 1).equals(rows)
+        assert len(looks) == expected
+
+
+def test_what_is_known_of_files_does_not_grow_with_each_commit(warehouse: Warehouse) -> None:
+    warehouse.create(RELATION, SMALL)
+    sizes = []
+    for batch in range(60):
+        before = [(0, f"{batch - 1}", 1, 0)] if batch else []
+        warehouse.commit(RELATION, diff(*before, (0, f"{batch}", 0, 1)), tag(batch), key=["id"])
+        for _ in range(2):
+            assert warehouse.read(RELATION, filter=pds.field("id") == 0).num_rows == 1
+        shared, changes = warehouse._tables._handle(RELATION).shared, warehouse._changes
+        places = [len(it.places) for _, it in shared.matches._recent]
+        known = (shared.fragments, shared.own_days, shared.wide, changes._changes)
+        sizes.append(sum(places) + sum(map(len, known)))
+
+    assert max(sizes[30:]) <= max(sizes[:30])

@@ -11,6 +11,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.log import log_name
+from livemart.delta.properties import is_checkpointed
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from tests.bag_histories import (
@@ -151,4 +152,35 @@ def test_checkpoints_keep_the_log_short(warehouse: Warehouse) -> None:
 
     last = json.loads((warehouse.path(RELATION) / "_delta_log" / "_last_checkpoint").read_text())
 
-    assert last["version"] == 10
+    (turn,) = [version for version in range(1, 11) if is_checkpointed(RELATION, version)]
+    assert last["version"] == turn
+
+
+def test_tables_that_are_committed_together_take_turns_with_their_checkpoints() -> None:
+    names = [f"mart.model_{number}" for number in range(100)]
+
+    in_a_batch = [sum(is_checkpointed(it, version) for it in names) for version in range(10)]
+
+    assert sum(in_a_batch) == 100
+    assert max(in_a_batch) < 20
+
+
+def test_files_that_two_versions_share_are_not_read_to_tell_them_apart(
+    warehouse: Warehouse,
+) -> None:
+    warehouse.create(RELATION, SMALL)
+    for batch in range(3):
+        warehouse.commit(RELATION, diff((batch, "a", 0, 1)), tag(batch))
+    old, shared = warehouse.version(RELATION), warehouse.files(RELATION)
+    warehouse.commit(RELATION, diff((1, "a", 1, 0), (1, "b", 0, 1)), tag(3), key=["id"])
+    new = warehouse.version(RELATION)
+    cold = Warehouse(warehouse.root)
+    kept = {it.path for it in cold.files(RELATION).files()}
+    shared.storage.delete(it.path for it in shared.files() if it.path in kept)
+
+    assert cold.rows_apart(RELATION, old, new).to_pylist() == [{"id": 1, "name": "a"}]
+    assert cold.rows_apart(RELATION, new, old).to_pylist() == [{"id": 1, "name": "b"}]
+    assert cold.rows_apart(RELATION, new, new).to_pylist() == []
+    assert cold.rows_apart(RELATION, 0, None).schema.equals(SMALL)
+    with pytest.raises(RefreshError, match="VERSION_GONE"):
+        cold.rows_apart(RELATION, new, 0)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from livemart.cli.commands import cli
 from livemart.delta.tags import Tag
 from livemart.errors import StateError
+from livemart.inspect import snapshot_diff
 from livemart.inspect.snapshot_diff import ModelDiff, diff_exit_code, diff_snapshots, render_diff
 from livemart.state.snapshots import Snapshot
 from tests.unit.inspect.small_mart import MODEL, TOTALS, Mart
@@ -29,10 +30,14 @@ def _diff(mart: Mart, first: Snapshot, second: Snapshot) -> ModelDiff:
     return it
 
 
-@pytest.mark.parametrize("loses_changes", [False, True])
-def test_rows_of_either_side_are_counted_and_shown(mart: Mart, loses_changes: bool) -> None:
+@pytest.mark.parametrize("kind", ["near", "far", "changes are gone"])
+def test_rows_of_either_side_are_counted_and_shown(
+    mart: Mart, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     first, second, third = (mart.batch() for _ in range(3))
-    if loses_changes:
+    if kind == "far":
+        monkeypatch.setattr(snapshot_diff, "_NEAR", 0)
+    elif kind == "changes are gone":
         # Upkeep has taken what is in between; the files of both versions are kept.
         files = mart.warehouse.files(TOTALS, second.models[MODEL].version)
         files.storage.delete(file.path for file in files.files())

@@ -13,10 +13,15 @@ import pytest
 import structlog
 from deltalake import DeltaTable
 
+from livemart.arrow.change_sets import as_added
+from livemart.delta.properties import is_checkpointed
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.run import upkeep
 from livemart.run.upkeep import keep_up, remove_old_files
+from livemart.state.atomic_files import numbers_of, write_state_file
+from livemart.state.checkpoint import open_checkpoint, read_epoch
+from livemart.state.counts import TableCounts
 from livemart.state.kept_snapshots import keep_snapshot
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog, Status
@@ -143,7 +148,7 @@ def test_old_entries_of_the_log_go_but_not_those_of_a_version_that_readers_see(
     _append(root, 2, version=13)
     _append(root, 3, version=34, status="held")
     log = root / "mart" / "totals" / "_delta_log"
-    for name in ("00000000000000000007.crc", ".00000000000000000007.json.crc"):
+    for name in ("00000000000000000002.crc", ".00000000000000000002.json.crc"):
         (log / name).write_text("")
     past_s = (datetime.now(UTC) - timedelta(days=8)).timestamp()
     for path in log.iterdir():
@@ -154,19 +159,39 @@ def test_old_entries_of_the_log_go_but_not_those_of_a_version_that_readers_see(
     assert not any(it.error for it in remove_old_files(root, NOON))
 
     # From the checkpoint before it on.
-    assert _oldest_entry(log) == 10
+    assert _oldest_entry(log) == max(_checkpoints("mart.totals", before=13))
     assert list(log.glob("*.crc")) == []
     assert Warehouse(root).read("mart.totals", 13).to_pylist() == [{"n": 12}]
 
     _append(root, 4, version=34)
     assert not any(it.error for it in remove_old_files(root, NOON))
 
-    assert _oldest_entry(log) == 30
+    assert _oldest_entry(log) == max(_checkpoints("mart.totals", before=34))
     assert Warehouse(root).read("mart.totals").to_pylist() == [{"n": 33}]
+
+
+def _checkpoints(relation: str, *, before: int) -> list[int]:
+    return [version for version in range(1, before) if is_checkpointed(relation, version)]
 
 
 def _oldest_entry(log: Path) -> int:
     return min(int(path.stem) for path in log.glob("*.json"))
+
+
+def test_a_clock_that_jumps_ahead_takes_nothing_that_readers_see(root: Path) -> None:
+    """It ends what is kept for a time; the newest and the published snapshot are not."""
+    _append(root, 2, version=3, status="held")
+    keep_snapshot(root, 1, NOON + timedelta(days=30))
+    _age(root)
+    keep_up(root, NOON, lambda _: None)
+
+    for now in (NOON + timedelta(days=400), NOON + timedelta(days=1), NOON + timedelta(days=401)):
+        keep_up(root, now, lambda _: None)
+
+    assert _readable(root) == {"raw.orders": [3, 4], "mart.totals": [3, 4]}
+    log = SnapshotLog(root)
+    assert [row.snapshot_id for row in log.rows(9)] == [2, 1]
+    assert log.newest_published() == log.row(1)
 
 
 def test_the_checksum_that_spark_writes_goes_with_its_file(root: Path) -> None:
@@ -251,8 +276,8 @@ def test_the_table_of_a_stage_goes_days_after_the_last_snapshot_that_names_it(ro
     folder, log = warehouse.path(stage), SnapshotLog(root)
     state = ModelState(0, "f", "full", None, 1, 1, 0, warehouse.table_id(stage))
 
-    def removed(now: datetime, **options: bool) -> dict[str, int]:
-        return {it.table: it.count for it in remove_old_files(root, now, **options)}
+    def removed(now: datetime, *, is_trial: bool = False) -> dict[str, int]:
+        return {it.table: it.count for it in remove_old_files(root, now, is_trial=is_trial)}
 
     now = datetime.now(UTC)
     assert removed(now)[stage] == 0
@@ -266,3 +291,63 @@ def test_the_table_of_a_stage_goes_days_after_the_last_snapshot_that_names_it(ro
     assert removed(now)[stage] > 0
     assert not Warehouse(root).exists(stage)
     assert stage not in removed(now)
+
+
+def test_what_belongs_to_an_earlier_epoch_goes_after_the_retention(root: Path) -> None:
+    state = StateFolder(root)
+    for _ in range(3):
+        epoch = open_checkpoint(state.checkpoint, None, new_epoch=True)
+        write_state_file(state.files / epoch.id / "0.json", {})
+        write_state_file(state.uncounted(epoch.id) / "0.json", {})
+    now = datetime.now(UTC)
+
+    def names(now: datetime, *, is_trial: bool = False) -> list[str]:
+        removed = remove_old_files(root, now, timedelta(hours=2), is_trial=is_trial)
+        return [it.table for it in removed if it.count and it.table != "snapshots"]
+
+    assert names(now + timedelta(hours=1)) == []
+    assert len(names(now + timedelta(hours=3), is_trial=True)) == 4
+    assert len(names(now + timedelta(hours=3))) == 4
+    assert names(now + timedelta(hours=3)) == []
+    assert read_epoch(state.checkpoint) == epoch
+    assert numbers_of(state.files / epoch.id) == numbers_of(state.uncounted(epoch.id)) == [0]
+
+
+def test_tables_that_livemart_fills_follow_the_retention_others_do_not(root: Path) -> None:
+    warehouse = Warehouse(root)
+    warehouse.overwrite("other.prices", pa.table({"n": [1]}), Tag("e/other.prices/0", 1))
+    newest = SnapshotLog(root).newest()
+    assert newest is not None
+    landed = {"raw.orders": TableCounts(1, 1, 0)}
+    SnapshotLog(root).append(replace(newest, snapshot_id=2, batch_id=2, landed=landed))
+
+    for days in (-1, 0):
+        keep_up(root, NOON + timedelta(days=days), lambda _: None, timedelta(hours=1))
+
+    def kept(relation: str) -> str:
+        stated = DeltaTable(str(warehouse.path(relation))).metadata().configuration
+        return stated["delta.deletedFileRetentionDuration"]
+
+    assert [kept(it) for it in ("raw.orders", "mart.totals", "other.prices")] == [
+        "interval 3600 seconds",
+        "interval 3600 seconds",
+        "interval 7 days",
+    ]
+
+
+def test_small_files_of_yesterday_are_merged_and_logged(root: Path) -> None:
+    warehouse = Warehouse(root)
+    for number in range(5):
+        rows = as_added(pa.table({"n": [10 + number]}))
+        warehouse.commit("mart.totals", rows, Tag("e/mart.totals/1", number))
+    before = len(warehouse.files("mart.totals"))
+    _append(root, 2, version=warehouse.version("mart.totals"))
+    age(root / "mart" / "totals", days=2)
+
+    keep_up(root, datetime.now(UTC) - timedelta(days=1), lambda _: None)
+    with structlog.testing.capture_logs() as events:
+        keep_up(root, datetime.now(UTC), lambda _: None)
+
+    assert [(it["event"], it["files"]) for it in events] == [("small_files_merged", before)]
+    assert len(Warehouse(root).files("mart.totals")) == 1
+    assert Warehouse(root).read("mart.totals").num_rows == 6

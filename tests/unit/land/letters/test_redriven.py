@@ -8,8 +8,20 @@ from typing import Any
 
 import pytest
 
+from livemart.arrow.change_sets import as_added
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
-from livemart.land.letters.redriven import is_one_of, letter_key, mark, marks_of, near, unmarked
+from livemart.land.letters import redriven
+from livemart.land.letters.redriven import (
+    forget_done,
+    is_one_of,
+    letter_key,
+    mark,
+    marks_of,
+    marks_relation,
+    near,
+    unmarked,
+)
 from tests.unit.land.letters.stored_letters import NOON, letter, store, table_of
 
 LETTERS = "bronze._dead_letters"
@@ -64,3 +76,36 @@ def test_rows_near_letters_hold_them_all() -> None:
 
     assert within.column("batch_id").to_pylist() == [2, 3, 4]
     assert is_one_of(within, table_of(*letters)).to_pylist() == [True, False, True]
+
+
+def test_letters_that_were_done_long_ago_go_with_their_marks_and_no_others(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redriven, "_FORGOTTEN_AT_ONCE", 2)
+    long_ago = NOON - timedelta(days=8)
+    assert forget_done(warehouse, LETTERS, NOON) == 0
+    mark(warehouse, LETTERS, [LETTER, *OTHERS[:2]], "orders/again.jsonl", long_ago)
+    mark(warehouse, LETTERS, [LETTER], "orders/once-more.jsonl", long_ago)
+    mark(warehouse, LETTERS, [OTHERS[2]], None, NOON)
+
+    assert forget_done(warehouse, LETTERS, long_ago) == 0
+    assert forget_done(warehouse, LETTERS, long_ago + timedelta(seconds=1)) == 3
+    assert forget_done(warehouse, LETTERS, long_ago + timedelta(seconds=1)) == 0
+
+    letters = warehouse.read(LETTERS)
+    assert sorted(map(letter_key, letters.to_pylist())) == sorted(map(letter_key, OTHERS[2:]))
+    assert warehouse.read(marks_relation(LETTERS)).column("redriven_at").to_pylist() == [NOON]
+    assert unmarked(warehouse, LETTERS, letters).num_rows == len(OTHERS) - 3
+
+
+def test_a_removal_that_was_cut_off_goes_on_with_the_marks_that_are_left(
+    warehouse: Warehouse,
+) -> None:
+    mark(warehouse, LETTERS, [LETTER], None, NOON)
+    marks = warehouse.read(marks_relation(LETTERS))
+    forget_done(warehouse, LETTERS, NOON + timedelta(seconds=1))
+    warehouse.commit(marks_relation(LETTERS), as_added(marks), Tag("again", 1))
+
+    assert forget_done(warehouse, LETTERS, NOON + timedelta(seconds=1)) == 0
+    assert warehouse.read(marks_relation(LETTERS)).num_rows == 0
+    assert warehouse.read(LETTERS).num_rows == len(OTHERS)

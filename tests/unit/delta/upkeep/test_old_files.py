@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
-from livemart.delta.old_files import old_files
 from livemart.delta.tags import Tag
+from livemart.delta.upkeep.old_files import old_files
 from livemart.delta.warehouse import Warehouse
 from livemart.storage.opening import open_storage
 from livemart.storage.storage import Storage

@@ -1,0 +1,1 @@
+"""Commits and removals that change no row: bounds, small files, retention, old files."""
