@@ -37,6 +37,10 @@ def describe_run(run: LastRun | None, now: datetime) -> list[str]:
         ended_at = run.ended_at or run.noted_at
         line = f"last run: {run.command} {_ENDINGS[run.ending]} {_ago(now - ended_at)}"
     lines = [line]
+    if (memory := run.memory) is not None:
+        sizes = (("Python", memory.python_bytes), ("Java", memory.jvm_bytes))
+        words = [f"{name} {size / 1e6:,.0f} MB" for name, size in sizes if size]
+        lines.append(f"  memory after its newest micro-batch: {', '.join(words)}")
     if (failure := run.failure) is not None:
         models = f" in {', '.join(failure.models)}" if failure.models else ""
         word = "last failure" if run.ending in (None, "stopped") else "  why"

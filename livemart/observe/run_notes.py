@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.conflicts import is_another_writers
 from livemart.errors import LivemartError, causes, first_lines, full_disk
+from livemart.observe.memory_use import memory_use
 from livemart.project.node_results import NodeProgress
 from livemart.run import events
 from livemart.run.events import BatchOutcome, RunEvent
@@ -140,7 +141,9 @@ class RunNotes:
         if snapshot is not None:
             rows = {key: standing.rows for key, standing in _tests(run.newest).items()}
             totals, newest = _added(run.totals, snapshot), _newest(outcome, snapshot, rows)
-            self._change(failure=None, progress=None, totals=totals, newest=newest)
+            self._change(
+                failure=None, progress=None, totals=totals, newest=newest, memory=memory_use()
+            )
         elif run.failure is not None or run.progress is not None:
             self._change(failure=None, progress=None)
 

@@ -90,6 +90,14 @@ class NewestBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Bytes of memory that the process of a run holds, and its JVM; 0 if there was none."""
+
+    python_bytes: int
+    jvm_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LastRun:
     """The newest run; times are UTC."""
 
@@ -107,6 +115,8 @@ class LastRun:
     """The progress of a build under way."""
     totals: RunTotals = field(default_factory=RunTotals)
     newest: NewestBatch | None = None
+    memory: MemoryUse | None = None
+    """Held after the newest micro-batch that made a snapshot; None if unknown."""
 
 
 _FORM = TypeAdapter(LastRun)

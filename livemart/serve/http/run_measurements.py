@@ -37,6 +37,13 @@ def _of_run(run: LastRun) -> Iterator[Metric]:
     if run.ended_at is not None:
         text = "When the newest run ended; no sample while it goes on, or if it was killed."
         yield _time("last_run_end_timestamp_seconds", text, run.ended_at)
+    memory = run.memory
+    yield _labeled(
+        "memory_bytes",
+        "Memory that the newest run held after its newest micro-batch, by process.",
+        "process",
+        {"python": memory.python_bytes, "java": memory.jvm_bytes} if memory else {},
+    )
     if failure is not None:
         family = GaugeMetricFamily(
             "livemart_last_failure_timestamp_seconds",

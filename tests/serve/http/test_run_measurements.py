@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from livemart.state.last_run import (
     LastRun,
+    MemoryUse,
     NewestBatch,
     RunFailure,
     RunTotals,
@@ -38,6 +39,7 @@ FAILED_RUN = LastRun(
         {TEST: TestStanding("fail", 7), "test.shop.waits": TestStanding("waits", None)},
         {"bronze.orders": 2},
     ),
+    memory=MemoryUse(600_000_000, 1_900_000_000),
 )
 # By name, and labels if there are any.
 OF_FAILED_RUN = {
@@ -57,6 +59,8 @@ OF_FAILED_RUN = {
     "failed_tests warn": 0,
     f"test_failed_rows {TEST}": 7,
     "drifted_fields bronze.orders": 2,
+    "memory_bytes python": 600_000_000,
+    "memory_bytes java": 1_900_000_000,
 }
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from livemart.inspect.run_lines import describe_run
-from livemart.state.last_run import BuildProgress, LastRun, RunFailure
+from livemart.state.last_run import BuildProgress, LastRun, MemoryUse, RunFailure
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RUN = LastRun("refresh", 7, NOON, NOON, ended_at=NOON, ending="ok")
@@ -42,6 +42,16 @@ def test_a_run_that_goes_on_says_how_far_it_is_and_what_failed_before() -> None:
     assert describe_run(replace(running, failure=FAILURE), LATER)[1].startswith(
         "last failure: MODEL_FAILED in model.shop.totals at"
     )
+
+
+def test_the_memory_that_a_run_held_is_said() -> None:
+    run = replace(RUN, memory=MemoryUse(612_400_000, 1_940_000_000))
+
+    assert describe_run(run, LATER)[1] == (
+        "  memory after its newest micro-batch: Python 612 MB, Java 1,940 MB"
+    )
+    small = replace(RUN, memory=MemoryUse(90_000_000, 0))
+    assert describe_run(small, LATER)[1] == "  memory after its newest micro-batch: Python 90 MB"
 
 
 def test_a_run_that_ended_well_takes_one_line() -> None:
