@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,47 +23,16 @@ from tests.project_run import NOON, reasons, strategies
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.shared_spark import SharedSpark
 
-
-def deliver_first(mini: Mini) -> None:
-    mini.deliver("sales", sale("1"), sale("2", "b", "2.50"), sale("3", minutes=-70))
-    mini.deliver("visits", visit("a"), visit("a"), visit("b"))
-
-
-@pytest.fixture(scope="module")
-def built_once(shared_spark: SharedSpark, tmp_path_factory: pytest.TempPathFactory) -> Mini:
-    mini = Mini(shared_spark.emptied(), tmp_path_factory.mktemp("mini") / "run")
-    deliver_first(mini)
-    mini.build()
-    mini.keep()
-    return mini
-
-
-@pytest.fixture
-def mini(spark: SparkSession, built_once: Mini) -> Mini:
-    return built_once.restored()
-
-
-@pytest.fixture
-def unbuilt(spark: SparkSession, tmp_path: Path) -> Mini:
-    mini = Mini(spark, tmp_path)
-    deliver_first(mini)
-    return mini
-
-
-def test_a_build_lands_and_publishes_one_snapshot(unbuilt: Mini) -> None:
-    done = unbuilt.build()
-
-    snapshot = unbuilt.newest
-    assert done.exit_code == 0
+def test_a_refresh_of_an_empty_warehouse_is_a_build_of_one_snapshot(mini: Mini) -> None:
+    snapshot = mini.newest
     assert (snapshot.snapshot_id, snapshot.kind, snapshot.status) == (1, "build", "published")
     assert snapshot.as_of == NOON + timedelta(minutes=5)
     assert set(snapshot.sources) == {"bronze.sales", "bronze.visits", "livemart.clock"}
     assert set(snapshot.tests.values()) == {"pass"}
     assert snapshot.landed["bronze.sales"].landed == 3
-    assert unbuilt.totals() == {"a": (2, "2.00"), "b": (1, "2.50")}
-    assert unbuilt.differing() == []
+    assert mini.totals() == {"a": (2, "2.00"), "b": (1, "2.50")}
+    assert mini.differing() == []
 
 
 # 4 s.
@@ -278,12 +246,6 @@ def test_nothing_waiting_and_the_same_pane_commits_nothing(mini: Mini) -> None:
     assert after == before
 
 
-def test_a_refresh_of_an_empty_warehouse_is_a_build(unbuilt: Mini) -> None:
-    unbuilt.refresh()
-
-    assert unbuilt.newest.kind == "build"
-
-
 def test_dead_letters_alone_make_a_snapshot_that_counts_them(mini: Mini) -> None:
     (mini.landing / "sales" / "9.jsonl").write_text("no json\n")
 
@@ -461,21 +423,21 @@ def test_a_model_that_fails_publishes_nothing(mini: Mini) -> None:
     assert mini.newest.snapshot_id == 1
 
 
-def test_a_strict_model_refuses_to_fall_back_in_a_batch(unbuilt: Mini) -> None:
-    unbuilt.edit(
+def test_a_strict_model_refuses_to_fall_back_in_a_batch(mini: Mini) -> None:
+    mini.edit(
         "models/shares.sql",
         "{{ config(meta={'livemart': {'refresh': 'strict'}}) }}\n"
         "select shop_id, sale_count, as_of\n"
         "from {{ ref('shop_totals') }} cross join {{ source('livemart', 'clock') }}",
     )
-    unbuilt.build()
-    unbuilt.now += timedelta(minutes=5)
+    mini.refresh()
+    mini.now += timedelta(minutes=5)
 
     with pytest.raises(PlanError, match=r"models/shares\.sql: .*SCALAR_SUBQUERY_CHANGED") as caught:
-        unbuilt.refresh()
+        mini.refresh()
 
     assert caught.value.code == "POLICY_NOT_MET"
-    assert unbuilt.newest.snapshot_id == 1
+    assert mini.newest.snapshot_id == 2
 
 
 def test_selected_models_are_built_anew_and_the_others_refreshed(mini: Mini) -> None:
