@@ -14,9 +14,6 @@ from livemart.errors import ConfigErrors
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
 
-# One worker imports dbt, not each of them.
-pytestmark = pytest.mark.xdist_group("dbt")
-
 _ROOT = Path(__file__).resolve().parents[3]
 _WINDOW = "select 1 as n where {{ window_start(24) }} < {{ as_of() }}"
 

@@ -19,9 +19,6 @@ _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 _THRIFT = "{type: spark, method: thrift, schema: sales, host: cluster}"
 _SESSION = "{type: spark, method: session, schema: sales, host: NA}"
 
-# One worker imports dbt, not each of them.
-pytestmark = pytest.mark.xdist_group("dbt")
-
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -21,9 +21,6 @@ from livemart.starter.new_project import project_name, write_project
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
-# One worker imports dbt, not each of them.
-pytestmark = pytest.mark.xdist_group("dbt")
-
 
 def _orders(path: Path) -> list[Mapping[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
