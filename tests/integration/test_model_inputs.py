@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pytest
 
@@ -12,18 +9,7 @@ from livemart.delta.tags import Tag
 from tests.integration.mini import Mini, sale, visit
 from tests.project_run import reasons, strategies
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 LABELS = pa.schema([("shop_id", pa.string()), ("label", pa.string())])
-
-
-@pytest.fixture
-def mini(spark: SparkSession, tmp_path: Path) -> Mini:
-    mini = Mini(spark, tmp_path)
-    mini.deliver("sales", sale("1"), sale("2", "b", "2.50"))
-    mini.deliver("visits", visit("a"), visit("a"), visit("b"))
-    return mini
 
 
 def test_a_table_that_the_project_does_not_declare_is_read_at_its_newest_version(
@@ -36,8 +22,8 @@ def test_a_table_that_the_project_does_not_declare_is_read_at_its_newest_version
         "select t.shop_id, t.sale_count, l.label from {{ ref('shop_totals') }} as t\n"
         "left join legacy.labels as l on t.shop_id = l.shop_id",
     )
-    mini.build()
-    mini.deliver("sales", sale("3"))
+    mini.refresh()
+    mini.deliver("sales", sale("4"))
 
     mini.refresh()
 

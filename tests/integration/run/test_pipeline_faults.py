@@ -16,7 +16,7 @@ from livemart.conflicts import TableChangedError
 from livemart.errors import RefreshError, StateError
 from livemart.inspect.status import read_status, render_status
 from livemart.own_faults import VARIABLE
-from livemart.refresh import strategy
+from livemart.refresh import models, strategy
 from livemart.refresh.models import refresh_models as real_refresh
 from livemart.refresh.signed import refresh_signed as real_signed
 from livemart.run import batch as batch_module
@@ -32,25 +32,8 @@ from tests.project_run import NOON, Silent, reasons, strategies
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.shared_spark import SharedSpark
-
 ROOT = Path(__file__).resolve().parents[3]
 _ATTEMPTS = int(Settings.model_fields["attempts"].default)
-
-
-@pytest.fixture(scope="module")
-def built_once(shared_spark: SharedSpark, tmp_path_factory: pytest.TempPathFactory) -> Mini:
-    mini = Mini(shared_spark.emptied(), tmp_path_factory.mktemp("mini") / "run")
-    mini.deliver("sales", sale("1"), sale("2", "b", "2.50"))
-    mini.deliver("visits", visit("a"))
-    mini.build()
-    mini.keep()
-    return mini
-
-
-@pytest.fixture
-def mini(spark: SparkSession, built_once: Mini) -> Mini:
-    return built_once.restored()
 
 
 class PowerError(Exception):
@@ -66,12 +49,19 @@ def cut(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
             raise PowerError(name)
 
     # Each module of a batch has its own name for it.
-    for module in (batch_module, dbt_builds, draft):
+    for module in (batch_module, dbt_builds, draft, models):
         monkeypatch.setattr(module, "failpoint", fail)
 
 
 @pytest.mark.parametrize(
-    "place", ["clock.after", "checks.before", "snapshot.before", "snapshot.after"]
+    "place",
+    [
+        "clock.after",
+        "refresh.after_model.shop_totals",
+        "checks.before",
+        "snapshot.before",
+        "snapshot.after",
+    ],
 )
 def test_a_replayed_batch_changes_nothing(
     mini: Mini, monkeypatch: pytest.MonkeyPatch, place: str
@@ -86,7 +76,7 @@ def test_a_replayed_batch_changes_nothing(
     mini.refresh()
 
     assert mini.totals() == {"b": (3, "7.50")}
-    assert [row["visit_count"] for row in mini.rows("mini.visit_counts")] == [1, 2]
+    assert [row["visit_count"] for row in mini.rows("mini.visit_counts")] == [2, 3]
     assert len(mini.log.rows(10)) == 2
     assert mini.differing() == []
 
@@ -125,7 +115,7 @@ def test_a_lost_checkpoint_is_refused_and_a_new_epoch_is_the_way_out(mini: Mini)
 
     # Keyed records are absorbed; the append-only source passes over the file that it holds.
     assert mini.totals() == {"a": (1, "1.00"), "b": (1, "2.50"), "c": (1, "1.00")}
-    assert [row["visit_count"] for row in mini.rows("mini.visit_counts")] == [2]
+    assert [row["visit_count"] for row in mini.rows("mini.visit_counts")] == [3, 1]
     assert mini.newest.snapshot_id == 2
     mini.deliver("sales", sale("4", "c"))
     mini.refresh()
@@ -169,7 +159,7 @@ def test_a_landed_table_rewritten_by_hand_is_refused_until_a_build_accepts_it(
         mini.refresh()
     mini.build()
 
-    assert mini.totals()["a"] == (1, "9.00")
+    assert mini.totals()["a"] == (2, "10.00")
     assert mini.differing() == []
 
 
@@ -193,11 +183,11 @@ def test_a_dropped_landed_table_is_refused_and_landed_again(mini: Mini, table: s
             command()
     mini.build(new_epoch=True)
 
-    assert mini.totals() == {"a": (1, "1.00"), "b": (1, "2.50")}
-    assert [row["visit_count"] for row in mini.rows("mini.visit_counts")] == [1]
+    assert mini.totals() == {"a": (2, "2.00"), "b": (1, "2.50")}
+    assert [row["visit_count"] for row in mini.rows("mini.visit_counts")] == [2, 1]
     mini.deliver("visits", visit("a"))
     mini.refresh()
-    assert [row["visit_count"] for row in mini.rows("mini.visit_counts")] == [2]
+    assert [row["visit_count"] for row in mini.rows("mini.visit_counts")] == [3, 1]
     assert mini.differing() == []
 
 
@@ -429,8 +419,8 @@ def test_a_model_that_cannot_be_computed_is_set_aside_and_comes_back_when_it_is_
     assert "no such shop" in message
     assert not any(piece in message for piece in ("__", "version as of", " as q", "delta.`"))
     # The others go on, readers see both, and status says how old each is.
-    assert len(mini.rows("mini.visit_counts")) == 2
-    assert mini.totals() == {"a": (1, "1.00"), "b": (1, "2.50")}
+    assert len(mini.rows("mini.visit_counts")) == 3
+    assert mini.totals() == {"a": (2, "2.00"), "b": (1, "2.50")}
     status = read_status(
         mini.root / "warehouse", every=timedelta(minutes=5), pane=timedelta(minutes=5)
     )
