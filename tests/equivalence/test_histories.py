@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,13 +24,22 @@ FULL = {
     "changes_by_tier_before": "KEY_NOT_IN_OUTPUT",
     "kept_whole": "POLICY_FULL",
 }
+# Not in the gate: in SQL and plan each is like another model.
+LIKE_OTHERS = (
+    "current_members",
+    "first_city",
+    "newest_plan_by_max_by",
+    "newest_tiers",
+    "readings_filled",
+)
 
 
-# 25 s.
+# 20 s.
 def test_histories_that_tie_hold_answers_that_a_build_could_give(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    refresh_and_judge(spark, tmp_path, history(_SEED, 2, has_ties=True), verifies_each=False)
+    batches = history(_SEED, 2, has_ties=True)
+    refresh_and_judge(spark, tmp_path, batches, verifies_each=False, left_out=LIKE_OTHERS)
 
 
 @pytest.mark.extended
@@ -61,6 +70,7 @@ def refresh_and_judge(
     lane: str = "auto",
     has_ties: bool = True,
     verifies_each: bool = True,
+    left_out: Collection[str] = (),
 ) -> None:
     """Build the project from the first batch, refresh it by each of the others.
 
@@ -68,10 +78,13 @@ def refresh_and_judge(
     where nothing ties, without a word of it.
     """
     run = ProjectRun(spark, folder / "run", PROJECTS / "histories", flags={"lane": lane})
+    for name in left_out:
+        (run.project / "models" / f"{name}.sql").unlink()
+    models = MODELS.keys() - left_out
     delivered: list[Batch] = []
     for number, batch in refreshed(run, batches):
         delivered.append(batch)
-        assert _faults(run, delivered) == [], f"batch {number}"
+        assert _faults(run, models, delivered) == [], f"batch {number}"
         if number:
             full = {
                 name: reasons(run.newest)[name]
@@ -93,9 +106,9 @@ def _verify(run: ProjectRun, *, has_ties: bool) -> None:
             assert not comparison.tied, comparison
 
 
-def _faults(run: ProjectRun, delivered: list[Batch]) -> list[str]:
+def _faults(run: ProjectRun, models: Iterable[str], delivered: list[Batch]) -> list[str]:
     sources = typed(newest_rows(delivered, KEYS))
-    stored = {name: run.rows(f"histories.{name}") for name in MODELS}
+    stored = {name: run.rows(f"histories.{name}") for name in models}
     faults = [fault for name, rows in stored.items() for fault in illegal(name, rows, sources)]
     as_of = run.rows("histories.charges_as_of")
     expected = [

@@ -157,10 +157,9 @@ def test_what_has_changed_is_analysed_again(warehouse: Warehouse) -> None:
     assert warehouse.begin() == {"mart.by_path"}
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '{"mart.stg": 1}', '{"mart.stg": {"reads": []}}'])
-def test_a_file_that_is_not_ours_is_written_anew(warehouse: Warehouse, text: str) -> None:
-    warehouse.columns.write_text(text)
+def test_a_file_that_is_not_ours_is_written_anew(warehouse: Warehouse) -> None:
+    for text in ("", "[1]", '{"mart.stg": 1}', '{"mart.stg": {"reads": []}}'):
+        warehouse.columns.write_text(text)
 
-    assert warehouse.begin() == {*VIEWS}
-
-    assert json.loads(warehouse.columns.read_text()).keys() == KNOWN
+        assert warehouse.begin() == {*VIEWS}, text
+        assert json.loads(warehouse.columns.read_text()).keys() == KNOWN, text
