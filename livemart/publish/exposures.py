@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from livemart.project.declared.model_page import NO_PAGE
 from livemart.project.graph import Model, Project
 from livemart.state.snapshots import Snapshot
-from livemart.store.pages import Dashboard, ProjectPages
-from livemart.store.served import DescribedTest, ModelDescription
+from livemart.store.served import Dashboard, DescribedTest, ModelDescription, ProjectPages
 
 # Enough to see how it is written.
 _MOST_NAMED = 3

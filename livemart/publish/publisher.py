@@ -23,8 +23,9 @@ from livemart.publish.writes import ReadChange, base_of, is_published, plan_writ
 from livemart.state.snapshots import Snapshot
 from livemart.store.connections import shown_url
 from livemart.store.descriptions import write_descriptions
-from livemart.store.pages import NO_PAGES, ProjectPages, write_pages
+from livemart.store.pages import write_pages
 from livemart.store.schema import PUBLISHED
+from livemart.store.served import NO_PAGES, ProjectPages
 from livemart.store.store import Store, StoreState, count_rows, read_state
 
 _ATTEMPTS = 5

@@ -7,7 +7,7 @@ its own version: a store that was filled before has none, and stays readable.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from livemart.project.declared.model_page import PageSpec
 from livemart.store.column_types import Json, write_json
+from livemart.store.served import NO_PAGES, Dashboard, ProjectPages
 
 _VERSION = 1
 _PAGES = sa.Table(
@@ -23,29 +24,6 @@ _PAGES = sa.Table(
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("content", Json, nullable=False),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Dashboard:
-    """A page of several models, an exposure of type `dashboard`.
-
-    `title` is the exposure's label, or its name; `models`: served ones, in the exposure's order.
-    """
-
-    title: str
-    text: str
-    models: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectPages:
-    """How pages look, by the name of a served model, and the dashboards by name."""
-
-    models: Mapping[str, PageSpec] = field(default_factory=dict)
-    dashboards: Mapping[str, Dashboard] = field(default_factory=dict)
-
-
-NO_PAGES = ProjectPages()
 
 
 def write_pages(connection: Connection, pages: ProjectPages) -> None:

@@ -1,4 +1,4 @@
-"""Defines the contents of the serving store: publications, models and their descriptions, changes.
+"""Defines the contents of the serving store: publications, models, descriptions and pages, changes.
 
 Used by publisher, readers and the server, so that all three mean the same.
 """
@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
+
+from livemart.project.declared.model_page import PageSpec
 
 Op = Literal["insert", "update", "delete"]
 PublicationId = tuple[str, int, datetime]
@@ -146,3 +148,26 @@ class ChangePage:
     epoch: str
     mark_before: str
     mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    """A page of several models, an exposure of type `dashboard`.
+
+    `title` is the exposure's label, or its name; `models`: served ones, in the exposure's order.
+    """
+
+    title: str
+    text: str
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPages:
+    """How pages look, by the name of a served model, and the dashboards by name."""
+
+    models: Mapping[str, PageSpec] = field(default_factory=dict)
+    dashboards: Mapping[str, Dashboard] = field(default_factory=dict)
+
+
+NO_PAGES = ProjectPages()

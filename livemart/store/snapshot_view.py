@@ -18,7 +18,7 @@ from livemart.store.change_pages import known_mark, read_change_page
 from livemart.store.column_types import in_order, write_json
 from livemart.store.descriptions import read_description
 from livemart.store.packed import Packed, pack, unpack
-from livemart.store.pages import ProjectPages, read_pages
+from livemart.store.pages import read_pages
 from livemart.store.positions import Position, mark_of
 from livemart.store.predicates import (
     Bound,
@@ -37,7 +37,7 @@ from livemart.store.schema import (
     bag_column,
     served_table,
 )
-from livemart.store.served import ChangePage, ModelDescription, Published, ServedModel
+from livemart.store.served import ChangePage, ModelDescription, ProjectPages, Published, ServedModel
 from livemart.store.store import StoredModel
 
 # Rows that are read at once.

@@ -15,8 +15,7 @@ from livemart.publish.exposures import (
     project_pages,
     served_models,
 )
-from livemart.store.pages import Dashboard, ProjectPages
-from livemart.store.served import DescribedTest, ModelDescription
+from livemart.store.served import Dashboard, DescribedTest, ModelDescription, ProjectPages
 from tests.models import make_model
 from tests.store.stores import make_snapshot
 

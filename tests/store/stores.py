@@ -24,11 +24,10 @@ from livemart.publish.exposures import ServedSpec
 from livemart.publish.publisher import Publication, publish
 from livemart.publish.transaction import Publishing
 from livemart.state.snapshots import ModelState, Snapshot
-from livemart.store.pages import NO_PAGES, ProjectPages
 from livemart.store.positions import Position
 from livemart.store.predicates import ColumnCondition
 from livemart.store.reader import StoreReader
-from livemart.store.served import ChangePage, ModelDescription
+from livemart.store.served import NO_PAGES, ChangePage, ModelDescription, ProjectPages
 from livemart.store.store import Store
 
 PANE = timedelta(minutes=5)

@@ -8,8 +8,9 @@ import sqlalchemy as sa
 
 from livemart.project.declared.model_page import PageSpec
 from livemart.store.connections import open_engine
-from livemart.store.pages import Dashboard, ProjectPages, read_pages, write_pages
+from livemart.store.pages import read_pages, write_pages
 from livemart.store.reader import StoreReader
+from livemart.store.served import Dashboard, ProjectPages
 from tests.store.stores import fill_store, reference_tables
 
 PAGES = ProjectPages(

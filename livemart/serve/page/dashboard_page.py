@@ -22,7 +22,7 @@ from livemart.serve.page.model_address import ModelAddress
 from livemart.serve.page.model_page import read_rows
 from livemart.serve.page.models_view import HeadView, build_heads, build_model, build_rows
 from livemart.serve.page.number_formats import NumberFormats
-from livemart.store.pages import Dashboard
+from livemart.store.served import Dashboard
 from livemart.store.snapshot_view import SnapshotView
 
 # Each reads up to 2,000 rows; a browser, and a reader, would take long over more.

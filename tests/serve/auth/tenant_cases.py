@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from livemart.store.pages import Dashboard, ProjectPages
+from livemart.store.served import Dashboard, ProjectPages
 from tests.serve.apps import Site, compared
 from tests.serve.live.events import open_stream
 from tests.waits import PATIENCE_S

@@ -10,8 +10,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from livemart.project.declared.model_page import PageSpec
-from livemart.store.pages import Dashboard, ProjectPages
-from livemart.store.served import DescribedTest, ModelDescription
+from livemart.store.served import Dashboard, DescribedTest, ModelDescription, ProjectPages
 
 BEGIN = datetime(2026, 2, 16, tzinfo=UTC)
 SHOPS = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from livemart.serve.page import dashboard_page
-from livemart.store.pages import Dashboard, ProjectPages
+from livemart.store.served import Dashboard, ProjectPages
 from tests.serve.apps import Site, site
 from tests.serve.page.any_models import EVIL, KEYS, PAGES, any_models
 from tests.store.stores import fill_store, reference_tables
