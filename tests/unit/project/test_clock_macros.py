@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,11 +19,12 @@ _ROOT = Path(__file__).resolve().parents[3]
 _WINDOW = "select 1 as n where {{ window_start(24) }} < {{ as_of() }}"
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    """A project of one model that asks for the time, and says nothing of a clock."""
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of one model that asks for the time, and says nothing of a clock; dbt knows it."""
+    folder = tmp_path_factory.mktemp("parsed") / "shop"
     _write(
-        tmp_path,
+        folder,
         {
             "dbt_project.yml": "name: shop\nversion: '1.0'\nprofile: shop\n",
             "profiles.yml": (
@@ -32,7 +34,14 @@ def shop(tmp_path: Path) -> Path:
             "models/windowed.sql": _WINDOW,
         },
     )
-    return tmp_path
+    Dbt(folder).parse()
+    return folder
+
+
+@pytest.fixture
+def shop(parsed: Path, tmp_path: Path) -> Path:
+    """A copy of the project, with what dbt keeps of the files that stay as they are."""
+    return shutil.copytree(parsed, tmp_path / "shop")
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
@@ -121,6 +130,8 @@ def test_a_macro_that_comes_or_goes_later_is_noticed(shop: Path) -> None:
 
 
 def test_plain_dbt_in_any_terminal_knows_them(shop: Path) -> None:
+    shutil.rmtree(shop / "target")
+
     ran = subprocess.run(
         [sys.executable, "-c", "from dbt.cli.main import cli; cli()", "parse"],
         cwd=shop,
