@@ -89,6 +89,14 @@ def pytest_terminal_summary(
     keep_skips(config, terminalreporter.stats.get("skipped", ()))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_waits_for_the_disk() -> Iterator[None]:
+    """Let each write end before it is on the disk: no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedSpark]:
     from tests.shared_spark import SharedSpark
