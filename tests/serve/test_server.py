@@ -50,7 +50,10 @@ cli(sys.argv[1:], prog_name="livemart")
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.extended)],
+)
 def test_it_ends_at_once_with_clients_connected(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
