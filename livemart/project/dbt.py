@@ -39,6 +39,7 @@ from livemart.project.dbt_attachment import (
 from livemart.project.graph import Project
 from livemart.project.hooks.dbt_hooks import NO_HOOKS, HookLog, RecordingCursor, render_hooks
 from livemart.project.hooks.run_end import TestEnd, UnendedRun, has_end_hooks
+from livemart.project.made_tables import MakingCursor
 from livemart.project.manifest import order_nodes, read_manifest
 from livemart.project.node_results import (
     NodeProgress,
@@ -119,6 +120,8 @@ class Dbt:
         self._unended = UnendedRun()
         # Tests whose macros write while they are compiled: a batch compiles them, for real.
         self.writing: frozenset[str] = frozenset()
+        # The tables that those of them made which were compiled last.
+        self.made_tables: dict[str, list[str]] = {}
         self._has_asked = False
         # As another process has compiled it, and the files that it was read from.
         self._resumed: tuple[Project, frozenset[str]] | None = None
@@ -308,6 +311,7 @@ class Dbt:
         Raises:
             ConfigError: DBT_FAILED, if dbt could not begin: the project may be half edited.
         """
+        self.made_tables = {unique_id: [] for unique_id in self.writing.intersection(unique_ids)}
         loaded = self._compiled(unique_ids)
         self._take_samples_again(loaded, loaded.run_dependent & set(unique_ids))
         loaded.renew()
@@ -348,7 +352,13 @@ class Dbt:
         def spark() -> SparkSession:
             return new_session(session(), loaded.project.session)
 
-        return lambda parameters: SparkCursor(spark, parameters)
+        def cursor(parameters: Mapping[str, str]) -> Cursor:
+            tables = self.made_tables.get(current_node() or "")
+            if tables is None:
+                return SparkCursor(spark, parameters)
+            return MakingCursor(spark, parameters, tables)
+
+        return cursor
 
     def _take_samples_again(self, loaded: CompiledProject, unique_ids: Collection[str]) -> None:
         if unique_ids:

@@ -27,6 +27,7 @@ from livemart.refresh.context import SqlChanged
 from livemart.refresh.inputs import PinnedInputs
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register
+from livemart.spark.test_tables import renew_test_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,7 +143,8 @@ class BatchQuestions:
     def ask_for_tests(self) -> frozenset[str]:
         """Compile the tests again whose questions have another answer; return those changed.
 
-        Tests that write while they are compiled are compiled only here, once in each batch.
+        Tests that write while they are compiled are compiled only here, once in each batch. Tables
+        that they made in an earlier one are dropped.
         """
         project = self._project
         due = [
@@ -154,9 +156,13 @@ class BatchQuestions:
                 and (test.uncompiled or any(self._answered(project, it) != it for it in questions))
             )
         ]
-        with suppress(NotCompiledError):
-            return self._compile_again(due) if due else frozenset()
-        return frozenset()
+        runtime = self._runtime
+        try:
+            changed = self._compile_again(due) if due else frozenset()
+        except NotCompiledError:
+            return frozenset()
+        renew_test_tables(runtime.spark, runtime.warehouse, self._project, runtime.dbt.made_tables)
+        return changed
 
     def begin_again(self) -> None:
         """Replace the SQL of the models by the SQL that dbt has now.

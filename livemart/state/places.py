@@ -22,6 +22,7 @@ that a machine keeps for itself: those of a bucket are in its own folder of stat
     views.json                    the SQL of the project's views, for sessions to come
     functions.json                the statements that make the project's functions, likewise
     view_columns.json             what Spark made of it, for sessions in which it is the same
+    test_tables.json              the tables that data tests made while they were compiled last
     staging/ *                    files of a bulk load, gone when it has landed
     lock, holder.json *           who writes the warehouse
     compiled_project *            the project as it was compiled and planned last
@@ -62,6 +63,7 @@ class StateFolder(Generic[_Place]):
         self.views = self.path / "views.json"
         self.functions = self.path / "functions.json"
         self.view_columns = self.path / "view_columns.json"
+        self.test_tables = self.path / "test_tables.json"
 
     def uncounted(self, epoch: str) -> _Place:
         return self.files / epoch / "uncounted"

@@ -42,7 +42,8 @@ MACROS = """
 {% endmacro %}
 {% test kept(model) %}
   {% if execute %}
-    {% do run_query("create table mini.t_" ~ invocation_id[:8] ~ " using delta as select 1 as n") %}
+    {% set seen = api.Relation.create(schema="mini", identifier="t_" ~ invocation_id[:8]) %}
+    {% do run_query(create_table_as(False, seen, "select 1 as n")) %}
   {% endif %}
   select * from {{ model }} where shop_id is null
 {% endtest %}
@@ -80,6 +81,14 @@ def _runs(run: ProjectRun) -> list[tuple[str, int]]:
 
 def _count(run: ProjectRun) -> dict[int, int]:
     return {row["rows_seen"]: row["runs"] for row in run.rows("mini.runs")}
+
+
+def _made_by_tests(run: ProjectRun) -> set[str]:
+    """Return the tables that tests have left, in Spark's catalog and on the disk alike."""
+    rows = run.spark.sql("show tables in mini like 't_*'").collect()
+    folders = {path.name for path in (run.root / "warehouse" / "mini").glob("t_*")}
+    assert {row["tableName"] for row in rows} == folders
+    return folders
 
 
 def test_a_refresh_takes_over_what_hooks_wrote_and_its_readers_follow(
@@ -180,7 +189,7 @@ def test_hooks_of_on_run_end_see_models_and_tests_and_samples_write_nothing(
         "kept_totals_": ("pass", "True"),
         "few_totals_": ("warn", "True"),
     }
-    left = {row["tableName"] for row in spark.sql("show tables in mini like 't_*'").collect()}
+    left = _made_by_tests(run)
     assert len(left) == 1
     assert left.isdisjoint({f"t_{it.invocation_id[:8]}" for it in (CANONICAL, OTHER)})
     # Nothing is new: no batch, in this process nor in the next.
@@ -188,13 +197,21 @@ def test_hooks_of_on_run_end_see_models_and_tests_and_samples_write_nothing(
     run.restart()
     run.refresh()
     assert run.newest.snapshot_id == snapshot_id
+    assert _made_by_tests(run) == left
+
+    # A batch that makes another table drops that of the batch before it.
+    _deliver_more(run)
+    run.refresh()
+    assert len(_made_by_tests(run)) == 1
+    assert _made_by_tests(run) != left
 
     # One that dbt cannot compile is no test that passes, in a build as in a refresh.
     run.edit("models/tests.yml", "models: [{name: totals, data_tests: [refused, unwritten]}]")
     run.build()
     statuses = {key.split(".")[2]: status for key, status in run.newest.tests.items()}
     assert statuses == {"refused_totals_": "error", "unwritten_totals_": "error"}
-    _deliver_more(run)
+    assert _made_by_tests(run) == set()
+    run.deliver("orders", order(6, "c", "card", "1.00", "2026-03-08T09:00:00Z"))
     run.refresh()
     assert set(run.newest.tests.values()) == {"error"}
     assert run.newest.status == "held"

@@ -24,6 +24,7 @@ def test_every_place_is_where_it_was() -> None:
     assert LOCAL.holder == Path("/w/_livemart/holder.json")
     assert PLACES.views == Path("/w/_livemart/views.json")
     assert PLACES.view_columns == Path("/w/_livemart/view_columns.json")
+    assert PLACES.test_tables == Path("/w/_livemart/test_tables.json")
     assert LOCAL.spark_conf == Path("/w/_livemart/conf")
     assert LOCAL.connect_token == Path("/w/_livemart/connect_token")
     assert LOCAL.spark_log == Path("/w/_livemart/spark.log")
