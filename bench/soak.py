@@ -74,8 +74,9 @@ def _shortened(retention_s: int, upkeep_batches: int, snapshots: int) -> Iterato
         mock.patch.dict(TABLE_PROPERTIES, properties),
         mock.patch.dict("livemart.state.snapshots._PROPERTIES", properties),
         mock.patch("livemart.run.upkeep._EVERY", STEP * upkeep_batches),
-        # Snapshots are finished by the machine's clock, far from the stream's: all are old.
+        # Snapshots and files have times of the machine's clock, far from the stream's: all are old.
         mock.patch("livemart.run.pipeline.keep_up", _keep_up),
+        mock.patch("livemart.run.upkeep._QUIET", -timedelta(days=36_500)),
         mock.patch("livemart.publish.transaction.KEPT_SNAPSHOTS", snapshots),
         mock.patch("livemart.land.sources.manifest._KEPT", snapshots),
     ):

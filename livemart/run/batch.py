@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from livemart.check.checks import TestResult, run_checks
 from livemart.check.versions import CheckedVersions
@@ -283,7 +283,7 @@ class BatchRunner:
                 before.pop(runtime.plans.stored[unique_id].relation, None)
 
         def report(unique_id: str, result: TestResult) -> None:
-            self.record.ended_at[unique_id] = datetime.now(UTC)
+            self.record.ended_at[unique_id] = self.record.now()
             if is_reported:
                 self.report(CheckEnded(unique_id, result))
 
@@ -309,7 +309,7 @@ class BatchRunner:
                 check.failures,
                 check.message,
                 check.took_ms,
-                record.ended_at.get(unique_id) or datetime.now(UTC),
+                record.ended_at.get(unique_id) or record.now(),
             )
             for unique_id, check in batch.checks.items()
         }
@@ -352,7 +352,7 @@ class BatchRunner:
             tests={unique_id: check.status for unique_id, check in checks.items()},
             test_fingerprints=runtime.prover.fingerprints,
             status="held" if is_held else "published",
-            finished_at=datetime.now(UTC),
+            finished_at=max(self.record.now(), batch.started_at),
         )
         failpoint("snapshot.before")
         runtime.log.append(snapshot)

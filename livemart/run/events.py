@@ -6,9 +6,10 @@ log events, the live table, the notes of the run and the word at its end.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from livemart.project.node_results import NodeProgress
@@ -39,13 +40,19 @@ class BatchRecord:
     """When models and tests ended."""
     built: dict[str, NodeResult] = field(default_factory=dict)
     """dbt's results of a build."""
+    began: float = field(default_factory=time.monotonic)
+    """`began_at` by the monotonic clock, in seconds."""
+
+    def now(self) -> datetime:
+        """Return the time: as much after `began_at` as has passed, whatever was set meanwhile."""
+        return self.began_at + timedelta(seconds=time.monotonic() - self.began)
 
     def model_changed(self, unique_id: str, word: str, state: ModelState | None) -> None:
         """Note that the refresh of a model began, or ended in `state`; from several threads."""
         if word == "started":
             self.under_way[unique_id] = None
         elif state is not None:
-            self.states[unique_id], self.ended_at[unique_id] = state, datetime.now(UTC)
+            self.states[unique_id], self.ended_at[unique_id] = state, self.now()
             self.under_way.pop(unique_id, None)
 
 

@@ -1,4 +1,4 @@
-"""Removes what no reader of a warehouse needs any more, and merges small files, once a day.
+"""Removes what no reader of a warehouse needs any more, and merges small files, each day.
 
 Used by the pipeline after a micro-batch, and by the command `maintain`. A file that is removed is
 older than the retention of its table. The newest snapshot does not need it, nor does the one that
@@ -34,6 +34,7 @@ from livemart.storage.opening import open_storage
 from livemart.storage.storage import Storage
 
 _EVERY = timedelta(days=1)
+_LEAST_INTERVAL = timedelta(hours=1)
 # Small files of a partition to which nothing was written for so long are merged, for some seconds.
 _QUIET = timedelta(days=1)
 _MERGING_S = 10.0
@@ -156,7 +157,9 @@ def keep_up(
     step: Callable[[str], None],
     retention: timedelta = RETENTION,
 ) -> None:
-    """Remove old files once a day, and merge small ones; a failure is tried again tomorrow.
+    """Remove old files and merge small ones, once a day; a failure is tried again the next time.
+
+    A retention of less than a day has it done as often, but no more than once an hour.
 
     Args:
         warehouse: root of all tables; a micro-batch has just been published.
@@ -167,7 +170,7 @@ def keep_up(
     try:
         last = _last_upkeep(warehouse)
         # A clock that was set back is no reason to wait for it.
-        if last is not None and timedelta(0) <= now - last < _EVERY:
+        if last is not None and timedelta(0) <= now - last < _interval(retention):
             return
         # Noted before: what fails is tried again tomorrow, not after each micro-batch.
         note_upkeep(warehouse, now)
@@ -184,6 +187,11 @@ def keep_up(
     except Exception as error:
         # The micro-batch is published: no fault of this may run it again.
         _report([RemovedFiles(str(warehouse), error=first_lines(error))])
+
+
+def _interval(retention: timedelta) -> timedelta:
+    """Return the time between two upkeeps: a day, or a shorter retention, but an hour at least."""
+    return min(_EVERY, max(retention, _LEAST_INTERVAL))
 
 
 def _tidy(tables: Warehouse, newest: Snapshot | None, now: datetime, retention: timedelta) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from livemart.delta.properties import RETENTION
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigErrors
-from livemart.settings import Selection, load_settings
+from livemart.settings import Selection, Settings, load_settings
 
 
 def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path: Path) -> None:
@@ -247,3 +248,35 @@ def test_a_secret_that_is_wrong_is_not_shown(tmp_path: Path) -> None:
 
     assert "LIVEMART_SESSION_KEY: found '9 characters'" in str(raised.value)
     assert "too short" not in str(raised.value) and "s" * 32 not in repr(held)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({}, timedelta(hours=24)),
+        ({"retention": "30 days"}, timedelta(hours=24)),
+        ({"retention": "2h"}, timedelta(hours=2)),
+        ({"retention": "2h", "change_retention": "3 days"}, timedelta(days=3)),
+    ],
+)
+def test_changes_are_kept_for_a_day_within_the_retention_unless_set(
+    flags: dict[str, str], expected: timedelta, tmp_path: Path
+) -> None:
+    settings = load_settings(flags, environ={}, directory=tmp_path)
+
+    assert settings.kept_changes == expected
+
+
+def test_tables_are_made_with_the_usual_retention() -> None:
+    assert Settings().retention == RETENTION
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [(None, None), ("512m", 512 << 20), ("2g", 2 << 30), ("0m", 0)]
+)
+def test_the_cache_is_given_in_megabytes_or_gigabytes(
+    given: str | None, expected: int | None, tmp_path: Path
+) -> None:
+    assert load_settings({"cache": given}, environ={}, directory=tmp_path).cache_bytes == expected
+    with pytest.raises(ConfigErrors, match=r"--cache.*'5 GB'"):
+        load_settings({"cache": "5 GB"}, environ={}, directory=tmp_path)

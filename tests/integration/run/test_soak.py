@@ -52,8 +52,9 @@ def nothing_waits() -> Iterator[None]:
         mock.patch.dict("livemart.state.snapshots._PROPERTIES", _AT_ONCE),
         mock.patch("livemart.state.snapshots._COMPACT_EVERY", 10),
         mock.patch("livemart.run.upkeep._EVERY", _PANE * _UPKEEP),
-        # Snapshots are finished by the machine's clock, far from the stream's: all are old.
+        # Snapshots and files have times of the machine's clock, far from the stream's: all are old.
         mock.patch("livemart.run.pipeline.keep_up", _keep_up),
+        mock.patch("livemart.run.upkeep._QUIET", -timedelta(days=36_500)),
         mock.patch("livemart.publish.transaction.KEPT_SNAPSHOTS", 10),
         mock.patch("livemart.land.sources.manifest._KEPT", 10),
     ):

@@ -209,7 +209,7 @@ def test_a_file_with_times_in_a_struct_is_looked_into_once(
 def test_what_is_known_of_files_does_not_grow_with_each_commit(warehouse: Warehouse) -> None:
     warehouse.create(RELATION, SMALL)
     sizes = []
-    for batch in range(60):
+    for batch in range(40):
         before = [(0, f"{batch - 1}", 1, 0)] if batch else []
         warehouse.commit(RELATION, diff(*before, (0, f"{batch}", 0, 1)), tag(batch), key=["id"])
         for _ in range(2):
@@ -219,4 +219,4 @@ def test_what_is_known_of_files_does_not_grow_with_each_commit(warehouse: Wareho
         known = (shared.fragments, shared.own_days, shared.wide, changes._changes)
         sizes.append(sum(places) + sum(map(len, known)))
 
-    assert max(sizes[30:]) <= max(sizes[:30])
+    assert max(sizes[20:]) <= max(sizes[:20])

@@ -221,6 +221,18 @@ def test_it_is_done_once_a_day(root: Path) -> None:
     assert len(steps) == 2
 
 
+@pytest.mark.parametrize(("retention", "hours"), [(30, 24), (6, 6), (0.1, 1)])
+def test_a_short_retention_has_it_done_more_often(
+    root: Path, retention: float, hours: float
+) -> None:
+    steps: list[str] = []
+    for passed in (0, hours - 0.01, hours, 2 * hours - 0.01):
+        now = NOON + timedelta(hours=passed)
+        keep_up(root, now, steps.append, timedelta(hours=retention))
+
+    assert len(steps) == 1
+
+
 def test_a_table_that_cannot_be_read_costs_itself_alone(root: Path) -> None:
     _age(root)
     shutil.copytree(root / "mart" / "totals", root / "mart" / "broken")
