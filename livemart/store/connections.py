@@ -131,8 +131,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection, busy_seconds: float) ->
 
 def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
     def connect() -> sqlite3.Connection:
-        if writes:
-            _make_private(path)
+        is_new = writes and _make_private(path)
         mode = "rwc" if writes else "rw"
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode={mode}",
@@ -141,9 +140,10 @@ def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
             isolation_level=None,
             check_same_thread=False,
         )
-        if writes:
-            # Counts for a new file alone, before anything is written to it.
+        if is_new:
+            # Before anything is written. In any other file it would wait for the write lock.
             connection.execute("pragma auto_vacuum=incremental")
+        if writes:
             _use_write_ahead_log(connection, busy_seconds)
         connection.execute("pragma synchronous=normal")
         connection.execute(f"pragma journal_size_limit={64 * 1024 * 1024}")
@@ -177,8 +177,10 @@ def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
     return engine
 
 
-def _make_private(path: Path) -> None:
+def _make_private(path: Path) -> bool:
     """Make the file and its folder for their owner alone, and take a file away from all others.
+
+    Returns True if the file is new.
 
     SQLite gives its log and its index the mode of the file. A group that an operator gave a file to
     keeps it.
@@ -188,14 +190,17 @@ def _make_private(path: Path) -> None:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         # A file that is there is not opened: closing it ends all locks of this process on it. Then
         # SQLite of another process would delete the log that is in use here.
+        is_new = False
         with suppress(FileExistsError):
             os.close(os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            is_new = True
         for file in (path, *(path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))):
             with suppress(FileNotFoundError):
                 if file.stat().st_mode & stat.S_IRWXO:
                     file.chmod(0o600)
     except OSError as error:
         raise sqlite3.OperationalError(str(error)) from error
+    return is_new
 
 
 def _file_id(path: Path) -> tuple[int, int] | None:

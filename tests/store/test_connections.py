@@ -76,6 +76,13 @@ def test_a_second_connection_keeps_the_locks_of_the_first(path: Path) -> None:
             assert numbers(reader)[-1] == number
 
 
+def test_to_connect_waits_for_no_other_writer(path: Path) -> None:
+    with opened(path, writes=True) as writer, writer.begin() as connection:
+        connection.exec_driver_sql("insert into t values (2)")
+        with opened(path, writes=True) as another:
+            another.raw_connection().close()
+
+
 @pytest.mark.parametrize(
     ("before", "after"), [(0o644, 0o600), (0o666, 0o600), (0o640, 0o640), (0o600, 0o600)]
 )
