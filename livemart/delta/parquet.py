@@ -6,7 +6,6 @@ threads.
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +32,8 @@ from livemart.storage.storage import Storage
 _Part = tuple[PartitionValues, pa.Table]
 
 _SAMPLED_ROWS = 4_096
-_SAFE_FOLDER = re.compile(r"[A-Za-z0-9_.+-]+")
+# File systems hold names of so many bytes.
+_LONGEST_FOLDER = 255
 # One pool for the process: Parquet is read and written on one core a file.
 _POOL = ThreadPoolExecutor(max_workers=4, thread_name_prefix="data-files")
 _Item = TypeVar("_Item")
@@ -164,12 +164,16 @@ def _write_change(
 
 
 def _new_path(partition: PartitionValues, prefix: str) -> str:
-    """Return a fresh path; its folders name the partition for people, readers ask the log."""
-    folders = ""
-    texts = {name: text or "__HIVE_DEFAULT_PARTITION__" for name, text in partition.items()}
-    if all(_SAFE_FOLDER.fullmatch(part) for pair in texts.items() for part in pair):
-        folders = "".join(f"{name}={text}/" for name, text in texts.items())
-    return f"{folders}{prefix}-00000-{uuid.uuid4()}-c000.snappy.parquet"
+    """Return a fresh path, with folders that name the partition, encoded as by deltalake.
+
+    Polars 2.1 reads the values there and not from the log, and fails where some files have none.
+    """
+    folders = [
+        f"{quote(name, safe='')}={quote(text or '__HIVE_DEFAULT_PARTITION__', safe='')}/"
+        for name, text in partition.items()
+    ]
+    named = "".join(folders) if all(len(it) <= _LONGEST_FOLDER for it in folders) else ""
+    return f"{named}{prefix}-00000-{uuid.uuid4()}-c000.snappy.parquet"
 
 
 def _write_parquet(

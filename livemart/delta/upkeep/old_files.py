@@ -38,7 +38,9 @@ def old_files(table: Storage, kept_versions: Collection[int] = ()) -> list[Objec
     """
     # Each version is asked by itself: one whose log entries are gone would refuse the whole list.
     named = {path for version in kept_versions for path in _files_of(table, version)}
-    old = set(map(unquote, open_table(table).vacuum(dry_run=True, full=True))) - named
+    listed = open_table(table).vacuum(dry_run=True, full=True)
+    # Some names come percent-encoded, in others it is the name that is (no two files share one).
+    old = {*listed, *map(unquote, listed)} - named
     # deltalake 1.6 does not see that a version names deletion vectors.
     return [
         entry
