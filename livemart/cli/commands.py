@@ -15,7 +15,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -372,10 +372,16 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
 @json_or_text
 @click.option("--every", metavar="INTERVAL", help="Interval for judging staleness.")
 @click.option("--limit", type=click.IntRange(1), default=10, help="Number of snapshots to list.")
+@click.option(
+    "--html",
+    type=click.File("w", encoding="utf-8", lazy=True),
+    metavar="FILE",
+    help="Also write the server's console as one file.",
+)
 @settings_folder
-def status(output: str, limit: int, **flags: Any) -> None:
+def status(output: str, limit: int, html: TextIO | None, **flags: Any) -> None:
     """Show freshness, lag, snapshots, landed and rejected records, failing tests, the store."""
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, "serve" if html else None) as settings:
         from livemart.inspect.status import read_status, render_status
 
         report = read_status(
@@ -387,6 +393,10 @@ def status(output: str, limit: int, **flags: Any) -> None:
             limit=limit,
         )
         print_answer(output, asdict(report), render_status(report))
+        if html is not None:
+            from livemart.serve.page.console_page import console_file
+
+            html.write(console_file(settings, report.at))
 
 
 @cli.command()

@@ -34,6 +34,7 @@ from livemart.run.runtime import Runtime
 from livemart.run.upkeep import keep_up
 from livemart.spark.catalog import register
 from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
+from livemart.state.project_graph import keep_graph
 from livemart.state.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         runtime = self.runtime
+        keep_graph(runtime.settings.warehouse, runtime.project)
         self._publications = Publications(
             runtime.project,
             runtime.warehouse,

@@ -17,6 +17,7 @@ that a machine keeps for itself: those of a bucket are in its own folder of stat
     last_run.json                 how the newest run goes, and what all runs have done
     upkeep.json                   when old files were last removed, tables looked into
     kept_snapshots/               until when readers keep a snapshot, a file for each
+    project_graph.json            sources, models and exposures of the project that runs
     run.json                      when the newest micro-batch began, if SQL says so
     project_refusal.json          why an edit of the project is not taken over
     views.json                    the SQL of the project's views, for sessions to come
@@ -60,6 +61,7 @@ class StateFolder(Generic[_Place]):
         self.redrives = self.path / "redrives"
         self.failures = self.path / "failures.json"
         self.project_refusal = self.path / "project_refusal.json"
+        self.project_graph = self.path / "project_graph.json"
         self.views = self.path / "views.json"
         self.functions = self.path / "functions.json"
         self.view_columns = self.path / "view_columns.json"

@@ -21,6 +21,7 @@ from livemart.intervals import late_after
 from livemart.serve.live.snapshot_json import to_text
 from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page import page
+from livemart.serve.page.templating import render
 from livemart.serve.page.view import PageView, build_view
 from livemart.store.reader import StoreReader
 from tests.conftest import IS_NIGHTLY
@@ -145,9 +146,9 @@ def test_the_script_writes_every_page_as_the_server_does(
     opened = visit(site)
     opened.go()
     opened.wait_live()
-    template = page._templates.get_template("page.html")
     for each in shown:
-        html = template.render(
+        html = render(
+            "page.html",
             state=each.state,
             view=each.view,
             step_minutes=each.trend["step_minutes"],

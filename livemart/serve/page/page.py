@@ -12,14 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from anyio import from_thread
 from fastapi import APIRouter, Form, Query
 from fastapi.routing import APIRoute
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -45,20 +43,22 @@ from livemart.serve.owner.facts import WINDOWS, first_window, has_owner_models
 from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.pull import known_window, unknown_restaurant
 from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
+from livemart.serve.page.console_page import console_values
+from livemart.serve.page.console_view import CONSOLE_PATH
 from livemart.serve.page.dashboard_page import read_dashboard, visible_dashboards
 from livemart.serve.page.letters_view import LETTERS_PATH, build_letters
 from livemart.serve.page.model_address import ModelAddress
 from livemart.serve.page.model_page import build_page, find_served, read_rows
 from livemart.serve.page.models_view import build_about, build_model
 from livemart.serve.page.run_words import failure_words, waiting_words
-from livemart.serve.page.text import DASH, LocalFormat, age
+from livemart.serve.page.templating import STATIC, render
+from livemart.serve.page.text import LocalFormat, age
 from livemart.serve.page.view import build_view
 from livemart.serve.shares.shares import PULLS, note_rows
 from livemart.settings import Settings
 from livemart.store.reader import StoreReader
 from livemart.store.snapshot_view import SnapshotView
 
-_HERE = Path(__file__).parent
 _FIRST_WINDOW = "24h"
 _BUTTONS = (("1h", "1 h", ""), ("24h", "24 h", ""), ("168h", "168 h", "(7 days)"))
 # Neither another host (`//`, `/\\`) nor a blank that a browser would drop in between.
@@ -71,17 +71,6 @@ _MOST_IN_PICKER = 500
 # A user who has signed out, or who follows another at a device, finds no figures on the way back.
 # Also, one address gives both a page and the JSON that its script reads.
 _UNSTORED = {"Cache-Control": "no-store"}
-
-_templates = Environment(
-    loader=FileSystemLoader(_HERE / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-# Unlike the filter `urlencode`, which leaves slashes.
-_templates.filters["segment"] = lambda text: quote(text, safe="")
-_templates.globals["dash"] = DASH
 
 
 class _PageRoute(APIRoute):
@@ -110,7 +99,7 @@ def page_router() -> APIRouter:
     router = APIRouter(
         include_in_schema=False, default_response_class=HTMLResponse, route_class=_PageRoute
     )
-    files = StaticFiles(directory=_HERE / "static")
+    files = StaticFiles(directory=STATIC)
 
     async def static_file(request: Request, path: str) -> Response:
         return await files.get_response(path, request.scope)
@@ -123,6 +112,7 @@ def page_router() -> APIRouter:
         ("/models/{name}", _model_page),
         ("/dashboards/{name}", _dashboard_page),
         (LETTERS_PATH, _letters_page),
+        (CONSOLE_PATH, _console_page),
     ):
         router.add_api_route(path, pull, methods=["GET"], dependencies=[PULLS])
     router.add_api_route("/login", _sign_in_page, methods=["GET"])
@@ -296,6 +286,18 @@ def _letters_page(
     )
 
 
+def _console_page(request: Request, caller: AdminOf, node: str = "") -> Response:
+    """Answer admins with how the project runs, from the warehouse at this machine."""
+    now = part_of(request, callers.Guard).now()
+    return _page(
+        "console.html",
+        headers=_UNSTORED,
+        here=_target_of(request),
+        is_local=caller.is_local,
+        **console_values(request, now, node or None),
+    )
+
+
 def _newest(request: Request) -> AbstractContextManager[SnapshotView]:
     """Open the newest snapshot; while the store is known to be away, no thread waits for it."""
     if (away := part_of(request, Hub).away) is not None:
@@ -411,7 +413,7 @@ def _form(
 def _page(
     name: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
 ) -> Response:
-    return HTMLResponse(_templates.get_template(name).render(**values), status, headers)
+    return HTMLResponse(render(name, **values), status, headers)
 
 
 def _wants_json(request: Request) -> bool:

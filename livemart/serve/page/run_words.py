@@ -29,6 +29,16 @@ def failure_words(run: LastRun | None, now: datetime, *, is_admin: bool) -> str:
     return f"{words}."
 
 
+def run_words(run: LastRun | None, now: datetime) -> str:
+    """Return a sentence about the newest run, for admins; '' if none is known."""
+    if run is None:
+        return ""
+    if run.ending is None:
+        return f"The run of {run.command} began {age(now - run.began_at)} and goes on."
+    ended = run.ended_at or run.noted_at
+    return f"The last run, {run.command}, ended {age(now - ended)}: {run.ending}."
+
+
 def waiting_words(run: LastRun | None, now: datetime) -> str:
     """Return sentences for a page that waits for the first snapshot; it loads by itself then.
 

@@ -74,6 +74,7 @@ PAGES = [
 ]
 WAYS = [Case("/", "/?restaurant={r}", HTML), Case("/", "/?restaurant={r}&window=1h", HTML)]
 PAGES_OF_ALL = [Case("/", "/", HTML), Case("/models", "/models", HTML)]
+CONSOLE = Case("/console", "/console", HTML)
 OF_ADMINS = [
     Case("/v1/dead-letters", "/v1/dead-letters"),
     Case("/v1/dead-letters", "/v1/dead-letters?limit=wrong&after=wrong"),
@@ -82,7 +83,7 @@ OF_ADMINS = [
 ]
 GUARDED = [
     *(*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS, *OF_ADMINS),
-    *(*PAGES, *WAYS, *PAGES_OF_ALL, *MODEL_PAGES),
+    *(*PAGES, *WAYS, *PAGES_OF_ALL, *MODEL_PAGES, CONSOLE),
 ]
 # The same for all callers, or with a separate test.
 OPEN = [

@@ -76,6 +76,7 @@ RULES: dict[tuple[str, str], list[Rule]] = {
     # Without landed records there are none, and admins get another code.
     ("GET", "/v1/dead-letters"): [of_admins("/v1/dead-letters", 404)],
     ("GET", "/dead-letters"): [of_admins("/dead-letters", 404, HTML)],
+    ("GET", "/console"): [of_admins("/console", form=HTML)],
     ("GET", "/v1/restaurants"): [Rule("/v1/restaurants", 200)],
     ("GET", "/v1/models"): [Rule("/v1/models", 200)],
     ("GET", "/models"): [Rule("/models", 200, form=HTML)],

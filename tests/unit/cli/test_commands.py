@@ -199,6 +199,17 @@ def test_a_reason_that_no_dead_letter_can_have_is_a_wrong_use() -> None:
     assert "found to-late, did you mean TOO_LATE?" in wrong.output
 
 
+def test_status_writes_the_console_as_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "console.html"
+
+    answer = CliRunner().invoke(cli, ["status", "--html", str(file)])
+
+    assert (answer.exit_code, "no snapshot yet" in answer.stdout) == (0, True)
+    assert "No snapshot log is at" in file.read_text(encoding="utf-8")
+    unwritable = CliRunner().invoke(cli, ["status", "--html", str(tmp_path)])
+    assert (unwritable.exit_code, "Is a directory" in unwritable.output) == (1, True)
+
+
 def test_status_of_an_empty_warehouse_says_what_to_do() -> None:
     text = CliRunner().invoke(cli, ["status"])
     found = CliRunner().invoke(cli, ["status", "--output", "json"])

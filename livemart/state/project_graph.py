@@ -1,0 +1,80 @@
+"""Keeps the graph of the project that runs: its sources, models and exposures, and who reads whom.
+
+Used by the pipeline, which writes it, and by the console, which reads no project.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from livemart.project.graph import Project
+from livemart.state.atomic_files import read_state_file, write_state_file
+from livemart.state.places import StateFolder
+from livemart.storage.location import StoragePlace
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """A source, a model or an exposure of the project.
+
+    `kind`: source, exposure, or how a model is materialized. `relation`: of its table, empty
+    without one. `reads`: unique ids. `tests`: unique ids of the data tests of its rows.
+    """
+
+    unique_id: str
+    kind: str
+    name: str
+    relation: str = ""
+    reads: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectGraph:
+    """All nodes, each behind those that it reads."""
+
+    project: str
+    nodes: tuple[GraphNode, ...] = ()
+
+
+def graph_of(project: Project) -> ProjectGraph:
+    """Return the graph of a project; a source that livemart itself writes is left out."""
+    provided = {key for key, source in project.sources.items() if source.is_provided}
+    tests: dict[str, list[str]] = {}
+    for key, test in project.tests.items():
+        for tested in (test.attached_to,) if test.attached_to else test.depends_on:
+            tests.setdefault(tested, []).append(key)
+
+    def node_of(key: str, kind: str, name: str, relation: str, reads: tuple[str, ...]) -> GraphNode:
+        read = tuple(dict.fromkeys(it for it in reads if it not in provided))
+        return GraphNode(key, kind, name, relation, read, tuple(tests.get(key, ())))
+
+    sources = [
+        node_of(key, "source", f"{source.source_name}.{source.name}", source.relation, ())
+        for key, source in project.sources.items()
+        if key not in provided
+    ]
+    models = [
+        node_of(key, model.materialized, model.name, model.relation, model.depends_on)
+        for key, model in project.models.items()
+    ]
+    exposures = [
+        node_of(key, "exposure", exposure.label or exposure.name, "", exposure.depends_on)
+        for key, exposure in project.exposures.items()
+    ]
+    return ProjectGraph(project.name, (*sources, *models, *exposures))
+
+
+def keep_graph(warehouse: StoragePlace, project: Project) -> None:
+    """Keep the graph of the project that begins to run, if it is another one."""
+    graph = graph_of(project)
+    if read_graph(warehouse) != graph:
+        write_state_file(StateFolder(warehouse).project_graph, graph)
+
+
+def read_graph(warehouse: StoragePlace) -> ProjectGraph | None:
+    """Return the graph; None if none was kept, or its file is unreadable."""
+    with suppress(OSError):
+        return read_state_file(StateFolder(warehouse).project_graph, ProjectGraph)
+    return None
