@@ -23,7 +23,8 @@ _MOST_VALUES_IN_ALL = 10_000
 _MOST_CONDITIONS = 50
 _MOST_VALUES = 1_000
 _FORMS = "eq.5, neq.5, gt.5, gte.5, lt.5, lte.5, in.(5,6), is.null, is.not_null"
-_ITEM = re.compile(r'"((?:[^"\\]|\\.)*)"|([^",()]*)', re.DOTALL)
+_ITEM = re.compile(r'"((?:[^"\\]|\\.)*)"()|([^",()]*)', re.DOTALL)
+_ORDERED_ITEM = re.compile(r'"((?:[^"\\]|\\.)*)"(\.asc|\.desc|)|([^",()]*)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -117,12 +118,15 @@ def _ordered(model: ServedModel, item: str) -> tuple[str, bool]:
 
 
 def _items(name: str, text: str) -> list[str]:
-    """Return the items of a list; one in quotes may hold commas, and a quote behind a backslash."""
+    """Return the items of a list; one in quotes may hold commas, and a quote behind a backslash.
+
+    In an order, a direction may follow the quotes: `"a,b".desc`.
+    """
     items, place = [], 0
     while True:
-        item = _ITEM.match(text, place)
+        item = (_ORDERED_ITEM if name == "order" else _ITEM).match(text, place)
         assert item is not None
-        items.append(item[2] if item[1] is None else _ESCAPED.sub(r"\1", item[1]))
+        items.append(item[3] if item[1] is None else _ESCAPED.sub(r"\1", item[1]) + item[2])
         place = item.end()
         if place == len(text):
             return items

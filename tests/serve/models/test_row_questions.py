@@ -112,6 +112,18 @@ def test_the_order_names_columns_and_their_directions() -> None:
     assert found.order_by == ("n", "shop", "day", "odd.desc")
     # A name that ends like a direction is a name.
     assert found.descending == ("n",)
+
+
+def test_a_direction_follows_the_quotes_of_a_name_or_is_inside() -> None:
+    for order in ('"a,b".desc,n', '"a,b.desc",n'):
+        found = read_row_question(MODEL, [], order=order)
+
+        assert (found.order_by, found.descending) == (("a,b", "n"), ("a,b",))
+    for parameter in ("select", "order"):
+        with pytest.raises(ProblemError):
+            read_row_question(MODEL, [], **{parameter: '"a,b".down'})
+    with pytest.raises(ProblemError):
+        read_row_question(MODEL, [], select='"a,b".desc')
     assert read_row_question(MODEL, [], order="odd.desc.desc").descending == ("odd.desc",)
 
 
