@@ -96,16 +96,16 @@ def _make_venv() -> None:
 
 def _require_jars() -> None:
     from livemart.errors import ConfigError
-    from livemart.spark.jars import delta_jars, is_named, resolve_jars
+    from livemart.spark.jars import find_jars, is_named, resolve_jars
 
     try:
-        delta_jars()
+        find_jars()
     except ConfigError:
         if is_named(None):
             raise
         _say("fetching the two Delta jars (once)")
         resolve_jars()
-        delta_jars()
+        find_jars()
 
 
 def _stamp() -> str:

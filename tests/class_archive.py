@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from livemart.spark.jars import delta_jars
+from livemart.spark.jars import find_jars
 from livemart.spark.jvm import jvm_options
 from tests.project_run import ROOT
 from tests.waits import wait_until
@@ -21,7 +21,7 @@ from tests.waits import wait_until
 
 def main() -> None:
     os.environ["LIVEMART_JVM_OPTIONS"] = "short"
-    jars = delta_jars()
+    jars = find_jars()
     given = _options(jars)
     # It is there, or this machine can keep none: the tests do without.
     if "-XX:ArchiveClassesAtExit" not in given:

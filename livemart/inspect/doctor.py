@@ -21,13 +21,14 @@ from livemart.errors import LivemartError
 from livemart.inspect.store_standing import look_at_store
 from livemart.land.sources.files.unread import unread_files
 from livemart.settings import Settings
-from livemart.spark.jars import delta_jars, is_named, jar_cache, missing_jars
+from livemart.spark.jars import find_jars, is_named, jar_cache, missing_jars
 from livemart.spark.java import java_release, require_java
 from livemart.state.checkpoint import Recorded, open_checkpoint, read_epoch
-from livemart.state.lock import Holder, is_held, who_holds
+from livemart.state.holders import Holder
+from livemart.state.lock import is_held, who_holds
 from livemart.state.places import LocalFolder, StateFolder
 from livemart.state.snapshots import SnapshotLog
-from livemart.storage.location import StoragePlace
+from livemart.storage.location import Location, StoragePlace
 from livemart.storage.opening import open_storage
 
 Level = Literal["ok", "warning", "problem"]
@@ -60,7 +61,7 @@ def diagnose(settings: Settings) -> list[Finding]:
         _check_python,
         lambda: _guarded("java", lambda: f"Java {java_release(java := require_java())} at {java}"),
         lambda: check_versions(_required_versions(), _installed_version),
-        lambda: check_jars(settings.jars),
+        lambda: check_jars(settings.jars, Location.of(warehouse).scheme),
         lambda: check_warehouse(warehouse),
         lambda: check_disk(warehouse),
         lambda: check_landing(settings.landing, warehouse),
@@ -107,13 +108,17 @@ def check_versions(required: Mapping[str, str], installed: Callable[[str], str |
     return Finding("versions", "ok", ", ".join(right))
 
 
-def check_jars(folder: Path | None) -> Finding:
-    """Look for the Delta jars, and fetch nothing."""
-    if not is_named(folder) and (missing := missing_jars()):
+def check_jars(folder: Path | None, scheme: str = "") -> Finding:
+    """Look for the jars that Spark needs for a warehouse at such a URL, and fetch nothing."""
+    if not is_named(folder) and (missing := missing_jars(scheme=scheme)):
         names = ", ".join(jar.file_name for jar in missing)
         hint = "nothing to do: the first command that starts Spark fetches them"
         return Finding("jars", "warning", f"{jar_cache()}: found no {names}", hint)
-    return _guarded("jars", lambda: f"two jars in {delta_jars(folder)[0].parent}")
+    return _guarded("jars", lambda: _say_jars(find_jars(folder, scheme)))
+
+
+def _say_jars(jars: Sequence[Path]) -> str:
+    return f"{len(jars)} jars in {jars[0].parent}"
 
 
 def check_warehouse(warehouse: StoragePlace) -> Finding:

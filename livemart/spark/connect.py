@@ -11,7 +11,8 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from livemart.errors import StateError
-from livemart.state.lock import Holder, who_holds
+from livemart.state.holders import Holder
+from livemart.state.lock import who_holds
 from livemart.state.places import LocalFolder
 from livemart.storage.location import StoragePlace
 

@@ -20,7 +20,7 @@ from livemart.spark.terminal import TERMINAL
 from livemart.state.atomic_files import replace_file
 from livemart.state.lock import who_holds
 from livemart.state.places import LocalFolder
-from livemart.storage.location import StoragePlace
+from livemart.storage.location import Location, StoragePlace
 
 
 def environment_lines(settings: Settings) -> list[str]:
@@ -32,7 +32,7 @@ def environment_lines(settings: Settings) -> list[str]:
     Raises:
         ConfigError: no project, no profiles, or no jars.
     """
-    jars = require_jars(settings.jars)
+    jars = require_jars(settings.jars, Location.of(settings.warehouse).scheme)
     profiles = find_profiles(settings.project_dir, settings.profiles_dir)
     with_jars = settings.model_copy(update={"jars": jars[0].parent})
     variables = {

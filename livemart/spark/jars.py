@@ -1,4 +1,4 @@
-"""Finds the two Delta jars, checked by hash; livemart's own folder is filled once.
+"""Finds the jars of Delta and of a bucket, checked by hash; livemart's own folder is filled once.
 
 Used by setup and by each start of Spark. A folder that somebody has named is only read: what lacks
 there is an error, never a download.
@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
+from pkgutil import get_data
 from urllib.request import (
     HTTPBasicAuthHandler,
     HTTPPasswordMgrWithDefaultRealm,
@@ -70,6 +71,22 @@ DELTA_JARS = (
         "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
     ),
 )
+
+
+@functools.cache
+def _s3_jars() -> tuple[Jar, ...]:
+    """Return S3A of the Hadoop that Spark ships, with the parts of the AWS SDK that it loads.
+
+    The SDK in one jar, which S3A asks for, has 600 MB; all of these have 13. S3A loads classes of
+    the accelerator whatever stream it reads by.
+    """
+    lines = (get_data(__package__, "s3_jars.sha256") or b"").decode().splitlines()
+    rows = (line.replace(":", " ").split() for line in lines)
+    return tuple(Jar(group, artifact, version, sha256) for sha256, group, artifact, version in rows)
+
+
+def _jars_of(scheme: str) -> tuple[Jar, ...]:
+    return DELTA_JARS + (_s3_jars() if scheme == "s3" else ())
 
 
 def jar_cache() -> Path:
@@ -135,45 +152,47 @@ def is_named(folder: Path | None) -> bool:
     return folder is not None or bool(os.environ.get("LIVEMART_JARS"))
 
 
-def require_jars(folder: Path | None = None) -> tuple[Path, ...]:
+def require_jars(folder: Path | None = None, scheme: str = "") -> tuple[Path, ...]:
     """Return the paths of the jars; those that livemart's own folder lacks are fetched first.
 
     A line on standard error says so.
 
     Args:
         folder: the folder that the settings name; None is livemart's own.
+        scheme: of the URL of the warehouse; empty on a disk.
 
     Raises:
         ConfigError: JARS_MISSING, JAR_CHANGED, JARS_UNREACHABLE, JARS_NOT_STORED.
     """
-    if not is_named(folder) and missing_jars():
+    if not is_named(folder) and missing_jars(scheme=scheme):
         sys.stderr.write(f"fetching jars into {jar_cache()} (once)\n")
-        resolve_jars()
-    return delta_jars(folder)
+        resolve_jars(scheme)
+    return find_jars(folder, scheme)
 
 
-def missing_jars(folder: Path | None = None) -> tuple[Jar, ...]:
+def missing_jars(folder: Path | None = None, scheme: str = "") -> tuple[Jar, ...]:
     """Return the jars that are not in the folder, whatever their content."""
     place = (folder or jar_cache()).resolve()
-    return tuple(jar for jar in DELTA_JARS if not os.path.isfile(_path_of(jar, place)))
+    return tuple(jar for jar in _jars_of(scheme) if not os.path.isfile(_path_of(jar, place)))
 
 
-def delta_jars(folder: Path | None = None) -> tuple[Path, ...]:
+def find_jars(folder: Path | None = None, scheme: str = "") -> tuple[Path, ...]:
     """Return the paths of the jars, in the order of the class path, each checked by its hash.
 
     Raises:
         ConfigError: JARS_MISSING, JAR_CHANGED.
     """
     place = (folder or jar_cache()).resolve()
-    if missing := missing_jars(place):
+    if missing := missing_jars(place, scheme):
         names = ", ".join(jar.file_name for jar in missing)
         sources = " and ".join(jar.coordinate for jar in missing)
         hint = f"put the files of {sources} there, as a Maven repository has them"
         if is_named(folder):
             hint += ", or take LIVEMART_JARS and `jars` out: livemart then fetches them itself"
         raise ConfigError("JARS_MISSING", f"{place}: found no {names}", hint=hint)
-    paths = tuple(_path_of(jar, place) for jar in DELTA_JARS)
-    for jar, path in zip(DELTA_JARS, paths, strict=True):
+    jars = _jars_of(scheme)
+    paths = tuple(_path_of(jar, place) for jar in jars)
+    for jar, path in zip(jars, paths, strict=True):
         if not _is_good(jar, path):
             raise ConfigError(
                 "JAR_CHANGED",
@@ -184,7 +203,7 @@ def delta_jars(folder: Path | None = None) -> tuple[Path, ...]:
     return paths
 
 
-def resolve_jars() -> None:
+def resolve_jars(scheme: str = "") -> None:
     """Fetch the jars into `jar_cache` from a Maven repository; those already there stay.
 
     A company's mirror is the `root` of an `ibiblio` resolver in the Ivy settings file that
@@ -195,7 +214,7 @@ def resolve_jars() -> None:
             file than the pinned one, JARS_NOT_STORED if the folder cannot be written.
     """
     place = jar_cache().resolve()
-    for jar in DELTA_JARS:
+    for jar in _jars_of(scheme):
         if _is_good(jar, _path_of(jar, place)):
             continue
         content = _fetch(jar)

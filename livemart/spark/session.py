@@ -22,6 +22,7 @@ from livemart.spark.java import require_java
 from livemart.spark.jvm import jvm_options
 from livemart.state.places import LocalFolder
 from livemart.storage.location import Location, StoragePlace
+from livemart.storage.opening import open_storage
 
 # Each start of a JVM adds a few hundred bytes.
 _LOG_BYTES = 1 << 20
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 def session_settings(
     warehouse: StoragePlace, jars: tuple[Path, ...], master: str = "local[2]"
 ) -> dict[str, str]:
-    """Return every Spark setting the project depends on, for a local warehouse.
+    """Return every Spark setting the project depends on.
 
     Args:
         warehouse: root of all tables; `warehouse/<schema>/<identifier>`.
-        jars: the two Delta jars, checked by the caller.
+        jars: those of Delta and of the store of the warehouse, checked by the caller.
         master: Spark's; executors in separate processes are given the jars.
     """
     settings = {
@@ -104,6 +105,7 @@ def session_settings(
         if not master.startswith("local"):
             # Executors elsewhere must reach the driver: Spark finds the address they see.
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+    settings |= open_storage(warehouse).spark_settings()
     for name, value in TABLE_PROPERTIES.items():
         settings[f"spark.databricks.delta.properties.defaults.{name.removeprefix('delta.')}"] = (
             value
@@ -126,7 +128,7 @@ def open_session(
         settings: of them the warehouse, `jars`, `master` and `memory`.
         extra: settings of Spark's, beside those of the project.
         lock: held by a process that writes; the JVM has it as long as it lives.
-        jars: those of Delta, if they and Java have been checked already.
+        jars: those that the warehouse needs, if they and Java have been checked already.
         is_short: the process ends within a minute or so.
         folder: the JVM's working folder; this process's if None.
 
@@ -135,7 +137,7 @@ def open_session(
     """
     if jars is None:
         require_java()
-        jars = require_jars(settings.jars)
+        jars = require_jars(settings.jars, Location.of(settings.warehouse).scheme)
     prepare_environment(settings.master)
     log4j = Path(__file__).with_name("log4j2.properties")
     options = session_settings(settings.warehouse, jars, settings.master) | dict(extra or {})

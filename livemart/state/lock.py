@@ -1,46 +1,32 @@
 """Lets one process write a warehouse: a file lock that the kernel frees when its holder dies.
 
 Used by the runner and by a separate dbt; looks only ask who holds it. The checkpoint is in the
-warehouse, so one lock covers both. The holder describes itself in a file beside the lock, which it
-keeps locked, too. A look asks that file, and so never gets in a runner's way. The JVM of a holder
-has the lock, but not that file: it may write on when its Python was killed.
+warehouse, so one lock covers both. In a bucket a lease keeps other machines away. The holder
+describes itself in a file beside the lock, which it keeps locked, too. A look asks that file, and
+so never gets in a runner's way. The JVM of a holder has the lock, but not that file: it may write
+on when its Python was killed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
-import os
-import shlex
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import asdict, replace
 
 from livemart.errors import StateError
+from livemart.state.holders import Holder
+from livemart.state.lease import hold_lease, holder_elsewhere
 from livemart.state.places import LocalFolder
 from livemart.storage.location import StoragePlace
+from livemart.storage.storage import Taken
 
 # How long a lock is held while no process says that it holds it: its holder is about to say it. Or
 # it was killed, and its JVM is about to end.
 _PATIENCE_S = 60.0
 _POLL_S = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who writes a warehouse. `connect_port`: loopback port of its Spark Connect server, if any."""
-
-    pid: int
-    command: str
-    started_at: str
-    connect_port: int | None = None
-
-    def __str__(self) -> str:
-        return f"process {self.pid} ({self.command}), since {self.started_at}"
 
 
 class WarehouseLock:
@@ -91,13 +77,27 @@ def hold_warehouse(warehouse: StoragePlace) -> Iterator[WarehouseLock]:
     place.path.mkdir(parents=True, exist_ok=True)
     with place.lock.open("a") as file:
         _take(file.fileno(), warehouse)
-        now = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
-        command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
-        lock = WarehouseLock(warehouse, Holder(os.getpid(), command, now), file.fileno())
+        lock = WarehouseLock(warehouse, Holder.of_this_process(), file.fileno())
         try:
-            yield lock
+            with _leased(warehouse):
+                yield lock
         finally:
             lock.close()
+
+
+@contextmanager
+def _leased(warehouse: StoragePlace) -> Iterator[None]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(hold_lease(warehouse))
+        except Taken:
+            raise StateError(
+                "RUNNER_LIVES",
+                f"{warehouse}: held by {holder_elsewhere(warehouse) or 'another machine'}",
+                hint="stop it, or wait for its end: a lease that is not renewed ends within two "
+                "minutes",
+            ) from None
+        yield
 
 
 def runner_lives(warehouse: StoragePlace) -> StateError:
@@ -116,10 +116,13 @@ def is_held(warehouse: StoragePlace) -> bool:
 
 
 def who_holds(warehouse: StoragePlace) -> Holder | None:
-    """Return the holder of `warehouse`, by its own description; None if it is free."""
+    """Return the holder of `warehouse`, by its own description; None if it is free.
+
+    A warehouse in a bucket may be held on another machine.
+    """
     text = _read_held(warehouse)
     if text is None:
-        return None
+        return holder_elsewhere(warehouse)
     try:
         return Holder(**json.loads(text))
     except (ValueError, TypeError):

@@ -26,6 +26,7 @@ that a machine keeps for itself: those of a bucket are in its own folder of stat
     test_tables.json              the tables that data tests made while they were compiled last
     staging/ *                    files of a bulk load, gone when it has landed
     lock, holder.json *           who writes the warehouse
+    lease.json, lease_id *        the same among machines, for a warehouse in a bucket
     compiled_project *            the project as it was compiled and planned last
     conf/, connect_token *        what a dbt in another terminal needs
     target/ *                     dbt's artifacts of a project whose folder cannot be written
@@ -52,6 +53,7 @@ class StateFolder(Generic[_Place]):
         self.checkpoint = self.path / "checkpoint"
         self.files = self.path / "files"
         self.run = self.path / "run.json"
+        self.lease = self.path / "lease.json"
         self.last_pass = self.path / "last_pass.json"
         self.last_run = self.path / "last_run.json"
         self.upkeep = self.path / "upkeep.json"
@@ -79,6 +81,7 @@ class LocalFolder:
         self.compiled_project = self.path / "compiled_project"
         self.staging = self.path / "staging"
         self.ingested_keys = self.path / "ingested_keys.jsonl"
+        self.lease_id = self.path / "lease_id"
         self.redrive_lock = self.path / "redrives" / ".lock"
         self.lock = self.path / "lock"
         self.holder = self.path / "holder.json"

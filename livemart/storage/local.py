@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.fs as pfs
 
 from livemart.storage.location import Location
-from livemart.storage.storage import Missing, ObjectEntry, Taken
+from livemart.storage.storage import Changed, Missing, ObjectEntry, Taken
 
 _DRAFTS = (".tmp", ".new")
 
@@ -49,6 +49,11 @@ class LocalStorage:
         draft = path.with_name(f".{path.name}.new")
         _write(draft, data, synced=True)
         draft.rename(path)
+
+    def replace_if(self, name: str, data: bytes, etag: str) -> None:
+        if (entry := self.head(name)) is None or entry.etag != etag:
+            raise Changed(str(self._path(name)))
+        self.put(name, data)
 
     def get(self, name: str) -> bytes:
         try:
@@ -100,6 +105,9 @@ class LocalStorage:
         return self._filesystem
 
     def options(self) -> dict[str, str]:
+        return {}
+
+    def spark_settings(self) -> dict[str, str]:
         return {}
 
     def _path(self, name: str) -> Path:

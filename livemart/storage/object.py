@@ -1,8 +1,8 @@
 """Keeps objects in a bucket of S3, or of a store that speaks its protocol.
 
-Used for `s3://` URLs. The bucket itself refuses a second creation. A request that gets no answer is
-repeated for a while; one that may have been carried out all the same is compared with what the
-bucket holds.
+Used for `s3://` URLs. The bucket itself refuses a second creation and an outdated replacement. A
+request that gets no answer is repeated for a while; one that may have been carried out all the same
+is compared with what the bucket holds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import count
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import obstore
@@ -27,7 +27,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from livemart.errors import StorageError, first_lines
 from livemart.storage.location import Location
-from livemart.storage.storage import Missing, ObjectEntry, Taken
+from livemart.storage.storage import Changed, Missing, ObjectEntry, Taken
 
 # Variables of the environment that say who asks, and where; each engine is given the same.
 _OPTIONS = (
@@ -37,6 +37,7 @@ _OPTIONS = (
     "AWS_REGION",
     "AWS_ENDPOINT_URL",
 )
+_S3A = "spark.hadoop.fs.s3a."
 _NO_BUCKET = "NoSuchBucket"
 _PATIENCE_S = 60.0
 _FIRST_WAIT_S = 0.1
@@ -71,12 +72,15 @@ class ObjectStorage:
         return storage
 
     def create(self, name: str, data: bytes) -> None:
-        self._put(name, data, "create")
+        self._put(name, data, "create", Taken)
 
     def put(self, name: str, data: bytes, *, synced: bool = True) -> None:
-        self._put(name, data, "overwrite")
+        self._put(name, data, "overwrite", Changed)
 
-    def _put(self, name: str, data: bytes, mode: Literal["create", "overwrite"]) -> None:
+    def replace_if(self, name: str, data: bytes, etag: str) -> None:
+        self._put(name, data, {"e_tag": etag}, Changed)
+
+    def _put(self, name: str, data: bytes, mode: Any, refusal: type[Exception]) -> None:
         attempts = count()
 
         def request() -> None:
@@ -84,10 +88,12 @@ class ObjectStorage:
             try:
                 # In one request, which is carried out or not.
                 obstore.put(self._client, self._key(name), data, mode=mode, use_multipart=False)
-            except (AlreadyExistsError, PreconditionError) as error:
+            except _ANSWERS as error:
+                if _NO_BUCKET in str(error):
+                    raise
                 # An attempt that got no answer may have been the one that wrote it.
                 if is_first or not self._holds(name, data):
-                    raise Taken(self._url(name)) from error
+                    raise refusal(self._url(name)) from error
 
         self._ask(name, request)
 
@@ -164,6 +170,18 @@ class ObjectStorage:
 
     def options(self) -> dict[str, str]:
         return dict(self._options)
+
+    def spark_settings(self) -> dict[str, str]:
+        # Spark takes the keys from the environment that the JVM inherits.
+        endpoint = self._options.get("AWS_ENDPOINT_URL")
+        values = {
+            "endpoint": endpoint,
+            "endpoint.region": self._options.get("AWS_REGION") or (endpoint and "us-east-1"),
+            "path.style.access": endpoint and "true",
+            # The others keep parts of files in memory that a reader of columns has read.
+            "input.stream.type": "classic",
+        }
+        return {f"{_S3A}{name}": value for name, value in values.items() if value}
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}{name}"

@@ -20,6 +20,10 @@ class Taken(FileExistsError):
     """Another writer created the object first; nothing was written."""
 
 
+class Changed(Exception):
+    """The object is no longer the one that was read; nothing was written."""
+
+
 class Missing(FileNotFoundError):
     """The object does not exist."""
 
@@ -66,6 +70,13 @@ class Storage(Protocol):
         """
         ...
 
+    def replace_if(self, name: str, data: bytes, etag: str) -> None:
+        """Replace an object that is still the one of an ETag. Raises Changed.
+
+        Only a bucket does so for several processes at once.
+        """
+        ...
+
     def get(self, name: str) -> bytes:
         """Return the content of an object. Raises Missing."""
         ...
@@ -102,4 +113,8 @@ class Storage(Protocol):
 
     def options(self) -> dict[str, str]:
         """Return the storage options of deltalake. They hold secrets: never log them."""
+        ...
+
+    def spark_settings(self) -> dict[str, str]:
+        """Return the settings of a Spark that opens `location.spark_url`; no secret is in them."""
         ...

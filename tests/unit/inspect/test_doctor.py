@@ -13,7 +13,8 @@ from livemart.inspect.doctor import Finding, diagnose, render_findings
 from livemart.land.sources.files.stream import place_slots
 from livemart.settings import Settings
 from livemart.state.checkpoint import open_checkpoint
-from livemart.state.lock import Holder, hold_warehouse
+from livemart.state.holders import Holder
+from livemart.state.lock import hold_warehouse
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
 from tests.ports import silent_port

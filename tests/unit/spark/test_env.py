@@ -20,7 +20,7 @@ _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 def jars(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tier without Spark needs no jars."""
     monkeypatch.setattr(
-        env, "require_jars", lambda folder: (Path("/jars/a.jar"), Path("/jars/b.jar"))
+        env, "require_jars", lambda folder, scheme: (Path("/jars/a.jar"), Path("/jars/b.jar"))
     )
 
 

@@ -13,6 +13,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+import pyspark
 import pytest
 
 from livemart.errors import ConfigError
@@ -20,8 +21,9 @@ from livemart.spark import jars as jars_module
 from livemart.spark.jars import (
     DELTA_JARS,
     Jar,
-    delta_jars,
+    find_jars,
     jar_cache,
+    missing_jars,
     require_jars,
     resolve_jars,
     temporary_cache,
@@ -45,12 +47,25 @@ def test_the_two_jars_are_pinned_for_spark_and_scala_versions() -> None:
     assert actual == expected
 
 
+def test_a_bucket_is_opened_by_the_hadoop_that_spark_ships() -> None:
+    names = [jar.artifact for jar in missing_jars(Path("/nowhere"), "s3")]
+    (hadoop,) = (jar for jar in missing_jars(Path("/nowhere"), "s3") if "hadoop" in jar.artifact)
+
+    shipped = Path(pyspark.__file__).parent / "jars" / f"hadoop-client-api-{hadoop.version}.jar"
+
+    assert shipped.is_file()
+    assert len(names) == len(set(names)) == 38
+    # Spark ships other versions of these.
+    assert not any(name.startswith(("netty-codec", "slf4j", "httpc", "commons")) for name in names)
+    assert missing_jars(Path("/nowhere")) == DELTA_JARS
+
+
 @pytest.mark.usefixtures("one_jar")
 def test_a_jar_with_the_pinned_hash_is_returned(tmp_path: Path) -> None:
     path = tmp_path / JARS[0].file_name
     path.write_bytes(CONTENT)
 
-    actual = delta_jars(tmp_path)
+    actual = find_jars(tmp_path)
 
     assert actual == (path,)
 
@@ -58,7 +73,7 @@ def test_a_jar_with_the_pinned_hash_is_returned(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("one_jar")
 def test_a_missing_jar_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"io\.delta_delta-storage-4\.4\.0\.jar") as caught:
-        delta_jars(tmp_path)
+        find_jars(tmp_path)
 
     assert caught.value.code == "JARS_MISSING"
 
@@ -68,7 +83,7 @@ def test_a_changed_jar_is_refused(tmp_path: Path) -> None:
     (tmp_path / JARS[0].file_name).write_bytes(CONTENT + b"!")
 
     with pytest.raises(ConfigError) as caught:
-        delta_jars(tmp_path)
+        find_jars(tmp_path)
 
     assert caught.value.code == "JAR_CHANGED"
 
@@ -78,7 +93,7 @@ def test_a_jar_under_mavens_own_name_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "delta-storage-4.4.0.jar"
     path.write_bytes(CONTENT)
 
-    assert delta_jars(tmp_path) == (path,)
+    assert find_jars(tmp_path) == (path,)
 
 
 def test_jars_lie_in_a_clone_or_in_the_users_cache_unless_a_setting_says_otherwise(

@@ -16,6 +16,7 @@ from livemart.spark import session as session_module
 from livemart.spark.session import open_session, prepare_environment, session_settings
 from livemart.state.lock import hold_warehouse
 from livemart.state.places import LocalFolder
+from livemart.storage.location import Location
 
 
 def test_the_settings_that_results_depend_on_are_pinned(tmp_path: Path) -> None:
@@ -48,6 +49,13 @@ def test_executors_of_their_own_are_given_the_jars(tmp_path: Path) -> None:
     assert beside["spark.jars"] == cluster["spark.jars"]
     assert alone["spark.driver.host"] == beside["spark.driver.host"] == "127.0.0.1"
     assert "spark.driver.host" not in cluster
+
+
+def test_a_warehouse_in_a_bucket_is_opened_by_hadoops_name_for_it() -> None:
+    settings = session_settings(Location.parse("s3://mart/eu"), ())
+
+    assert settings["spark.sql.warehouse.dir"] == "s3a://mart/eu"
+    assert settings["spark.hadoop.fs.s3a.input.stream.type"] == "classic"
 
 
 def test_java_and_jars_are_looked_for_before_a_jvm_starts(

@@ -59,6 +59,15 @@ def test_each_engine_is_given_what_the_environment_says(away: ObjectStorage) -> 
     assert options == {**expected, "AWS_ALLOW_HTTP": "true"}
     plain = ObjectStorage.open(Location.parse("s3://mart"), {"AWS_REGION": "eu-central-1"})
     assert plain.options() == {"AWS_REGION": "eu-central-1"}
+    s3a = {
+        name.removeprefix("spark.hadoop.fs.s3a."): value
+        for name, value in away.spark_settings().items()
+    }
+    assert (s3a["endpoint"], s3a["path.style.access"]) == (options["AWS_ENDPOINT_URL"], "true")
+    # The JVM has the keys from the environment: Spark shows its settings.
+    assert not any(options[name] in s3a.values() for name in options if "KEY" in name)
+    assert "spark.hadoop.fs.s3a.endpoint" not in plain.spark_settings()
+    assert plain.spark_settings()["spark.hadoop.fs.s3a.endpoint.region"] == "eu-central-1"
 
 
 def test_an_own_creation_whose_answer_was_lost_has_succeeded(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from livemart.storage.storage import Missing, Storage, Taken
+from livemart.storage.storage import Changed, Missing, Storage, Taken
 from tests.storages import SURE_STORAGES
 from tests.waits import PATIENCE_S
 
@@ -64,6 +64,26 @@ def test_a_put_replaces_the_whole_content(storage: Storage, synced: bool) -> Non
 
     assert (storage.get("a/b"), storage.get("empty")) == (b"short", b"")
     assert first is not None and second is not None and first.etag != second.etag
+
+
+def test_an_object_is_replaced_only_while_it_is_the_one_that_was_read(storage: Storage) -> None:
+    storage.put("lease", b"first")
+    first = storage.head("lease")
+    assert first is not None
+    storage.replace_if("lease", b"second", first.etag)
+    second = storage.head("lease")
+    assert second is not None
+
+    with pytest.raises(Changed, match="lease"):
+        storage.replace_if("lease", b"third", first.etag)
+    with pytest.raises(Changed):
+        storage.replace_if("missing", b"x", first.etag)
+    with pytest.raises(Changed):
+        storage.replace_if("missing/too", b"x", first.etag)
+
+    assert second.etag != first.etag
+    assert storage.get("lease") == b"second"
+    assert storage.names() == ["lease"]
 
 
 def test_what_does_not_exist_is_missing(storage: Storage) -> None:
