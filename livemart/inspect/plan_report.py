@@ -45,20 +45,23 @@ def describe_plans(
     questions that dbt asked the warehouse to compile it. It `lacks` those of them, and of the views
     in it, that are about a missing table: with the table the SQL may be another one. `stamps` are
     the columns that say which run wrote a row. `refused` has the reason of each strategy that the
-    SQL does not allow, in the order in which they are tried. `stage`, of a model that is staged,
-    has relation, strategy and keys of the part of it that is moved; None of all others.
+    SQL does not allow, in the order in which they are tried. `stages` have relation, strategy and
+    keys of the parts of the model that have a table, each before those that read it.
 
     Args:
         plans: by unique id.
         selected: unique ids to list; all if None.
     """
     stored = stored_queries(project, plans)
-    stages = {query.owner.unique_id: query for query in stored.values() if query.is_stage}
+    stages: dict[str, list[StoredQuery]] = {}
+    for query in stored.values():
+        if query.is_stage:
+            stages.setdefault(query.owner.unique_id, []).append(query)
     return {
         "session": _session(project.session, (*project.acting_hooks, *_of_dbt_alone(project))),
         "models": [
             _describe(project, project.models[unique_id], plan)
-            | {"stage": _stage(stages.get(unique_id))}
+            | {"stages": list(map(_stage, stages.get(unique_id, ())))}
             for unique_id, plan in plans.items()
             if project.models[unique_id].materialized not in (*_OF_DBT_ALONE, "ephemeral")
             and (selected is None or unique_id in selected)
@@ -95,7 +98,7 @@ def render_plans(report: Mapping[str, Any]) -> str:
         if model["windows"]:
             details.append(f"windows against the clock over {', '.join(model['windows'])}")
         lines.append(f"{line}  {', '.join(details)}".rstrip())
-        if (stage := model["stage"]) is not None:
+        for stage in model["stages"]:
             keys = f", keys ({', '.join(stage['keys'])})" if stage["keys"] else ""
             lines.append(
                 f"{'':<{width}}  reads its stage {stage['relation']}: {stage['strategy']}{keys}"
@@ -185,9 +188,7 @@ def _described(
     return asdict(reason) | {"line": place.line, "place": str(place)}
 
 
-def _stage(query: StoredQuery | None) -> dict[str, Any] | None:
-    if query is None:
-        return None
+def _stage(query: StoredQuery) -> dict[str, Any]:
     region = query.plan.region
     keys = query.plan.unique_key or (region.keys if region else ())
     return {

@@ -58,7 +58,7 @@ class RecomputedTables:
         # By spec: which one serves depends on all tables of the snapshot, and these stay the same.
         self.session = cache(self._choose_session)
         self.stored = ProjectPlans(self.project, self._stored_columns).stored
-        flats = [flat for query in self.stored.values() if (flat := query.plan.flat) is not None]
+        flats = [flat for query in self.stored.values() if (flat := query.plan.whole) is not None]
         self._most_places = max((len(flat.occurrences) for flat in flats), default=1)
 
     def read(self, session: SparkSession, relation: str, version: int) -> DataFrame:
@@ -88,9 +88,9 @@ class RecomputedTables:
         Raises:
             Inapplicable: its tables cannot be replaced by recomputed ones.
         """
-        if query.plan.flat is not None:
+        if query.plan.whole is not None:
             # The whole SQL of a model that is cut, too: the rows of a stage are not trusted.
-            return query.plan.flat, ()
+            return query.plan.whole, ()
         assert query.owner.compiled_code is not None
         views = views_of(self.project, query.session)
         flat, temporary = flatten_by_spark(session, query.owner.compiled_code, views)

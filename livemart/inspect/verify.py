@@ -21,7 +21,7 @@ from livemart.inspect.ties import Verdict
 from livemart.own_faults import ends_everything
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.passed_on import passed_on_columns
-from livemart.plan.planner import Full, Inputs, Staged
+from livemart.plan.planner import Full, Inputs
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
@@ -301,14 +301,15 @@ class _Verification:
             notes.append(f"not compared: {', '.join(stamps)}, the run that wrote a row")
         tied: tuple[str, ...] = ()
         verdict: Verdict = "right" if differences.is_equal else "wrong"
-        may_tie = bool(plan.ties) or isinstance(plan.strategy, Full | Staged)
+        may_tie = bool(plan.ties) or plan.steps is not None or isinstance(plan.strategy, Full)
         if unsure and differences.count:
             verdict = "unknown"
             notes.append(f"rows differ, as they may for `{', '.join(unsure)}` in SQL of this kind")
             self.tables.name(relation, stored)
         elif may_tie and differences.count:
             groups = TiedGroups(
-                plan,
+                # Those of a stage are not known by the columns of the last step.
+                plan if plan.steps is None else replace(plan, ties=(), decided_by=()),
                 flat,
                 compared,
                 recomputed,

@@ -1,7 +1,8 @@
-"""Cuts a query that no strategy moves into a stage, whose rows are stored, and a last step over it.
+"""Cuts a query into a part whose rows are stored, and the rest of it over their table.
 
-Used by the planner. Both texts are pieces of the analyst's own (ADR-0010): nothing is printed from
-a tree, so that Spark reads each expression as it was written.
+Used by the planner for a query that no strategy moves. Both texts are pieces of the analyst's own
+(ADR-0010): nothing but names of columns is printed, so that Spark reads each expression as it was
+written.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType, exp
 
+from livemart.plan.blocks import numbered, outside_of_brackets
 from livemart.plan.sql.determinism import function_name, is_aggregate
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.parse import parse, tokens_of
+from livemart.plan.sql.template import Template, template
 from livemart.spark_sql import quoted
 
-_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
-_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 # The clauses that may follow the order of a query that is cut.
 _ENDS = (
     [TokenType.LIMIT, TokenType.NUMBER],
@@ -29,22 +30,23 @@ _GROUPINGS = frozenset({"grouping", "grouping_id"})
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A query in two steps.
+    """A query in two: `stage`, whose rows are stored, and `rest`, which reads their table.
 
-    `stage` is the query whose rows are stored. The whole query does not have its last columns,
-    `hidden`. `order` is the end of the last step, from its `order by` on.
+    The rest names the table by `Flat.stage_relation`. `is_subset`: each of its rows is one of
+    the stage. `is_value`: the stage is one value that the rest reads. `adds_up`: the stage gains
+    nothing unless it is moved by adding up.
     """
 
     stage: Flat
-    hidden: tuple[str, ...]
-    order: str
+    rest: Flat
+    is_subset: bool = False
+    is_value: bool = False
+    adds_up: bool = False
 
-    def last_step(self, relation: str) -> Flat:
-        """Return the last step over the table that holds the rows of the stage."""
-        hidden = ", ".join(map(quoted, self.hidden))
-        columns = f"* except ({hidden})" if hidden else "*"
-        # A row has the columns of the stage, in their order and as they are spelled there.
-        return Flat((f"select {columns} from ", Occurrence(0, relation, relation), self.order))
+
+def hole_of(stage: Flat) -> Template[Occurrence]:
+    """Return the mention of a stage in a rest; its number is not known yet."""
+    return Template((Occurrence(0, stage.stage_relation, stage.stage_relation),))
 
 
 def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
@@ -65,7 +67,7 @@ def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
         return None
     if any(tree.args.get(clause) for clause in ("windows", "sort", "cluster", "distribute")):
         return None
-    tokens = _at_top(tokens_of(text))
+    tokens = outside_of_brackets(tokens_of(text))
     orders = [n for n, token in enumerate(tokens) if token.token_type is TokenType.ORDER_BY]
     limits = [n for n, token in enumerate(tokens) if token.token_type is TokenType.LIMIT]
     if len(orders) != 1 or len(limits) != 1 or orders[0] > limits[0]:
@@ -86,24 +88,16 @@ def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
             order += text[position:start] + quoted(name)
             position = end
     order += text[position:]
-    if not hidden:
-        return Cut(Flat(flat.cut(0, begin).pieces), (), order)
-    if (place := _end_of_select_list(tree, tokens)) is None:
-        return None
-    added = "".join(f", {sql} as {quoted(name)}" for name, sql in hidden.items())
-    pieces = (*flat.cut(0, place).pieces, added, *flat.cut(place, begin).pieces)
-    return Cut(Flat(pieces), tuple(hidden), order)
-
-
-def _at_top(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens outside of all brackets, and the brackets themselves."""
-    depth, outside = 0, []
-    for token in tokens:
-        depth -= token.token_type in _CLOSING
-        if depth == 0:
-            outside.append(token)
-        depth += token.token_type in _OPENING
-    return outside
+    stage = Flat(flat.cut(0, begin).pieces)
+    if hidden:
+        if (place := _end_of_select_list(tree, tokens)) is None:
+            return None
+        added = "".join(f", {sql} as {quoted(name)}" for name, sql in hidden.items())
+        stage = Flat((*flat.cut(0, place).pieces, added, *flat.cut(place, begin).pieces))
+    # A row has the columns of the stage, in their order and as they are spelled there.
+    columns = f"* except ({', '.join(map(quoted, hidden))})" if hidden else "*"
+    rest = numbered(template(f"select {columns} from ", hole_of(stage), order))
+    return Cut(stage, rest, is_subset=True)
 
 
 def _items(tokens: Sequence[Token]) -> list[tuple[int, int]]:

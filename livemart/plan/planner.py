@@ -6,7 +6,7 @@ in full, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeVar
@@ -24,12 +24,13 @@ from livemart.plan.build.guards import (
 from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
 from livemart.plan.cut import Cut, cut_limit
+from livemart.plan.cut_blocks import cuts_of_blocks
 from livemart.plan.notes import KnownRelations, growth, notes_of
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.clock import comparisons_in
 from livemart.plan.relations.relation import Renaming, Scan, bare, column
 from livemart.plan.sql.determinism import require_deterministic
-from livemart.plan.sql.flatten import Flat, flatten
+from livemart.plan.sql.flatten import Flat, flatten, is_stage_relation
 from livemart.plan.sql.names import even_out, note_names
 from livemart.plan.sql.parse import parse, qualified
 from livemart.plan.sql.stamps import stamps_of, without_stamps
@@ -47,6 +48,11 @@ _Fact = TypeVar("_Fact")
 
 # The prefix that sqlglot gives columns without a name; Spark has other ways.
 _NAMELESS = "_col_"
+# Each stage is one more table, and one more commit in each batch that changes it.
+_MOST_STAGES = 8
+# How often a stage is cut into stages itself, and how many stages are tried for one query.
+_DEEPEST = 3
+_MOST_TRIED = 40
 
 _VARIES = Reason(
     "VARIES_WITH_RUN",
@@ -106,14 +112,29 @@ Moving = Append | Signed | Running | Region
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The query is cut: the rows of its stage are moved, and the last step reads all of them.
-
-    `stage`: the plan of the stage; `uncut`: why the query as a whole is recomputed.
-    """
+    """The last step of a query that is cut is computed again, over all rows of its stages."""
 
     name: ClassVar[str] = "staged"
-    cut: Cut
-    stage: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStage:
+    """A part of a query whose rows are stored, and read by the name `relation`."""
+
+    relation: str
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A query that is cut.
+
+    `whole`: its SQL as one; `stages`: each reads those before it; `uncut`: why the query as a whole
+    would be recomputed.
+    """
+
+    whole: Flat
+    stages: tuple[QueryStage, ...]
     uncut: tuple[Reason, ...]
 
 
@@ -154,6 +175,9 @@ class Plan:
     notes: tuple[Reason, ...] = ()
     """Why a refresh is dear, though the model is not recomputed in full."""
     flat: Flat | None = None
+    """The SQL; the last step alone, if it is cut. None if it cannot be taken apart."""
+    steps: Steps | None = None
+    """How the SQL is cut; None if it is not."""
     names: tuple[str, ...] = ()
     unique_key: tuple[str, ...] = ()
     """Output columns that the SQL itself proves unique."""
@@ -176,6 +200,16 @@ class Plan:
     stamped: Flat | None = None
     """The text with its stamps."""
     fingerprint: str = ""
+
+    @property
+    def whole(self) -> Flat | None:
+        """The SQL as one, None if it cannot be taken apart."""
+        return self.flat if self.steps is None else self.steps.whole
+
+    @property
+    def stages(self) -> tuple[QueryStage, ...]:
+        """The parts of the query whose rows are stored, each before those that read it."""
+        return () if self.steps is None else self.steps.stages
 
     @property
     def varies_with_run(self) -> bool:
@@ -244,7 +278,28 @@ def plan_query(text: str, inputs: Inputs, planned: PlannedQueries | None = None)
     return planned.plan(flat, inputs)
 
 
-def _plan_flat(flat: Flat, inputs: Inputs) -> Plan:
+def _plan_flat(
+    flat: Flat, inputs: Inputs, depth: int = 0, tried: dict[Flat, Plan] | None = None
+) -> Plan:
+    """Return the plan of a flat text; in steps, if it can only be moved so.
+
+    Args:
+        depth: how many stages the text is within.
+        tried: the plans of parts of the same query.
+    """
+    tried = {} if tried is None else tried
+    if flat in tried:
+        return tried[flat]
+    plan = _plan_uncut(flat, inputs)
+    if isinstance(plan.strategy, Full) and not plan.strategy.is_volatile and depth < _DEEPEST:
+        # A shape that the cuts do not know is recomputed as a whole.
+        with suppress(Exception):
+            plan = _in_steps(flat, plan, inputs, depth, tried) or plan
+    tried[flat] = plan
+    return plan
+
+
+def _plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
     try:
         tree = parse(flat.text)
         require_deterministic(tree)
@@ -254,8 +309,6 @@ def _plan_flat(flat: Flat, inputs: Inputs) -> Plan:
             return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
         behind = plan.strategy.reasons if isinstance(plan.strategy, Full) else ()
         full = Full((*query.limits, *behind))
-        if not behind and (staged := _staged(flat, query, inputs)) is not None:
-            return replace(staged, flat=flat, used=used)
     except Inapplicable as error:
         is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
         full = Full(error.reasons, is_volatile)
@@ -268,26 +321,110 @@ def _plan_flat(flat: Flat, inputs: Inputs) -> Plan:
     return Plan(full, flat=flat, names=names)
 
 
-def _staged(flat: Flat, query: Query, inputs: Inputs) -> Plan | None:
-    """Return the plan of a query that is moved without its LIMIT; None if that gains nothing."""
-    cut = cut_limit(flat, query.names)
-    if cut is None:
+def _in_steps(
+    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[Flat, Plan]
+) -> Plan | None:
+    """Return the plan of a query that is cut into stages and a last step; None if that gains none.
+
+    Each part that is cut is the largest that a strategy moves. The last step is moved as well, or
+    it reads its stages whole.
+    """
+    stages: dict[str, QueryStage] = {}
+    rest, last, inputs_now = flat, uncut, inputs
+    of_rows = Plan(Staged())
+    while (next_cut := _next_cut(rest, last, inputs_now, depth, tried)) is not None:
+        cut, plan = next_cut
+        of_rows = plan if cut.is_subset else Plan(Staged())
+        stage = QueryStage(cut.stage.stage_relation, plan)
+        stages |= {it.relation: it for it in (*plan.stages, stage)}
+        if len(stages) > _MOST_STAGES:
+            return None
+        inputs_now, rest = _with_stages(inputs_now, (*plan.stages, stage)), cut.rest
+        last = _plan_uncut(rest, inputs_now)
+        if not isinstance(last.strategy, Full):
+            break
+    if not stages:
         return None
-    stage = _plan_flat(cut.stage, inputs)
-    if isinstance(stage.strategy, Full):
+    if isinstance(last.strategy, Full) and (
+        not _may_be_read_whole(rest, inputs_now)
+        or any(isinstance(it.plan.strategy, Full) for it in stages.values())
+    ):
         return None
-    is_of_rows = isinstance(stage.strategy, Signed) and stage.strategy.outputs is None
-    if is_of_rows and len(cut.stage.occurrences) == 1:
-        # The stage would be a copy of the table that the query reads.
-        return None
-    is_key = stage.unique_key and not set(stage.unique_key) & set(cut.hidden)
+    ties = tuple(tie for stage in stages.values() for tie in stage.plan.ties)
+    reasons = uncut.strategy.reasons if isinstance(uncut.strategy, Full) else ()
+    steps = Steps(flat, tuple(stages.values()), reasons)
+    if not isinstance(last.strategy, Full):
+        return replace(last, steps=steps, ties=(*last.ties, *ties), notes=(*last.notes, *ties))
+    is_key = set(of_rows.unique_key) <= set(uncut.names)
     return Plan(
-        Staged(cut, stage, query.limits),
-        notes=stage.notes,
-        names=query.names,
-        unique_key=stage.unique_key if is_key else (),
-        ties=stage.ties,
-        final_flag=stage.final_flag,
+        Staged(),
+        flat=rest,
+        steps=steps,
+        notes=of_rows.notes or ties,
+        names=uncut.names,
+        unique_key=of_rows.unique_key if is_key else (),
+        ties=ties,
+        final_flag=of_rows.final_flag,
+    )
+
+
+def _next_cut(
+    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[Flat, Plan]
+) -> tuple[Cut, Plan] | None:
+    """Return the first cut whose stage a strategy moves, and the plan of the stage."""
+    for cut in _cuts(flat, uncut, inputs):
+        if len(tried) > _MOST_TRIED:
+            return None
+        if cut.adds_up:
+            plan = _plan_uncut(cut.stage, inputs)
+            is_moved = isinstance(plan.strategy, Signed)
+        else:
+            plan = _plan_flat(cut.stage, inputs, depth + 1, tried)
+            is_full = isinstance(plan.strategy, Full)
+            # A value is computed again for nothing worse than one row.
+            is_value = cut.is_value and _may_be_read_whole(cut.stage, inputs)
+            is_moved = not _is_copy(plan) if not is_full else is_value
+        # A value that is computed of picks among ties need not be one that a build gives.
+        if is_moved and (cut.is_subset or not plan.ties):
+            return cut, plan
+    return None
+
+
+def _may_be_read_whole(rest: Flat, inputs: Inputs) -> bool:
+    """Return True if a last step depends on nothing but the rows that it reads."""
+    try:
+        tree = parse(rest.text)
+        require_deterministic(tree)
+        _qualified(tree, rest, inputs)
+    except Exception:
+        return False
+    return True
+
+
+def _cuts(flat: Flat, uncut: Plan, inputs: Inputs) -> Iterator[Cut]:
+    if (limit := cut_limit(flat, uncut.names)) is not None:
+        yield limit
+    yield from cuts_of_blocks(flat, inputs.columns)
+
+
+def _is_copy(plan: Plan) -> bool:
+    """Return True for rows of one table: a stage of them would be a copy of it."""
+    is_of_rows = isinstance(plan.strategy, Signed) and plan.strategy.outputs is None
+    return is_of_rows and plan.flat is not None and len(plan.flat.occurrences) == 1
+
+
+def _with_stages(inputs: Inputs, stages: Iterable[QueryStage]) -> Inputs:
+    """Return what is known of the relations, and of the tables of stages."""
+    new = {stage.relation: stage.plan for stage in stages}
+    return replace(
+        inputs,
+        columns={**inputs.columns, **{name: plan.names for name, plan in new.items()}},
+        unique={
+            **inputs.unique,
+            **{name: (plan.unique_key,) for name, plan in new.items() if plan.unique_key},
+        },
+        append_only=inputs.append_only
+        | {name for name, plan in new.items() if isinstance(plan.strategy, Append)},
     )
 
 
@@ -373,14 +510,8 @@ def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
 def _query(
     tree: exp.Expr, flat: Flat, inputs: Inputs
 ) -> tuple[Query, dict[int, frozenset[str]], tuple[Reason, ...]]:
-    check_functions(tree)
-    check_windows(tree)
+    query = _qualified(tree, flat, inputs)
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
-    mark_written(tree)
-    note_names(tree)
-    aliases = group_aliases(tree)
-    query = qualified(tree, _schema_of(flat, inputs))
-    check_group_aliases(aliases)
     scans: dict[str, Scan] = {}
 
     def scan_of(name: str) -> Scan | None:
@@ -395,10 +526,6 @@ def _query(
         scan = Scan(occurrence.index, occurrence.relation, columns, unique)
         return scans.setdefault(name.lower(), scan)
 
-    if not isinstance(query, exp.Query):
-        raise refusal("PARSE_UNSUPPORTED", "not a SELECT")
-    even_out(query)
-    check_names(query)
     used = used_columns(query, {name: occurrence.index for name, occurrence in by_name.items()})
     relations = {name: occurrence.relation for name, occurrence in by_name.items()}
     notes: tuple[Reason, ...] = ()
@@ -406,6 +533,26 @@ def _query(
     with suppress(Exception):
         notes = notes_of(query, KnownRelations(relations, inputs.growing, inputs.clocks))
     return build_query(query, scan_of, inputs.clocks.__contains__), used, notes
+
+
+def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Query:
+    """Return the tree of a query in which each column names its table.
+
+    Raises:
+        Inapplicable: for what the analysis must not reason about.
+    """
+    check_functions(tree)
+    check_windows(tree)
+    mark_written(tree)
+    note_names(tree)
+    aliases = group_aliases(tree)
+    query = qualified(tree, _schema_of(flat, inputs))
+    check_group_aliases(aliases)
+    if not isinstance(query, exp.Query):
+        raise refusal("PARSE_UNSUPPORTED", "not a SELECT")
+    even_out(query)
+    check_names(query)
+    return query
 
 
 def _schema_of(flat: Flat, inputs: Inputs) -> dict[str, object]:
@@ -460,7 +607,7 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
     notes = ties + tuple(
         Reason(
             "SCALAR_SUBQUERY_CHANGED",
-            f"{flat.occurrences[occurrence].relation} is read for a value: "
+            f"{_read_for_value(flat.occurrences[occurrence].relation)} is read for a value: "
             "when it changes, every row may",
             None,
             "compare it with a time, or join it",
@@ -475,6 +622,10 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         slices=slices,
         decided_by=strategy.keys if ties and isinstance(strategy, Region) else (),
     )
+
+
+def _read_for_value(relation: str) -> str:
+    return "a subquery" if is_stage_relation(relation) else relation
 
 
 def _final_flag(query: Query, flat: Flat) -> FinalFlag | None:

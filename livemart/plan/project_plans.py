@@ -18,7 +18,7 @@ from livemart.plan.planner import (
     Inputs,
     Plan,
     PlannedQueries,
-    Staged,
+    Steps,
     View,
     plan_query,
     plan_varying,
@@ -123,7 +123,7 @@ class ProjectPlans:
         """Return SQL as rows that each come from one row of one table; None if they do not."""
         plan = self._planned(text, session)
         signed = plan.strategy
-        if plan.flat is None or not isinstance(signed, Signed):
+        if plan.flat is None or plan.steps is not None or not isinstance(signed, Signed):
             return None
         return None if signed.outputs is not None or plan.slices else RowQuery(plan.flat, signed)
 
@@ -151,7 +151,7 @@ class ProjectPlans:
             plan = self.models[reader]
             if not model.is_stored and model.compiled_code:
                 plan = self._planned(model.compiled_code, model.session)
-            if plan.flat is not None and not _may_need(plan, plan.flat, relation, column):
+            if plan.whole is not None and not _may_need(plan, plan.whole, relation, column):
                 readers.append(reader)
         return readers
 
@@ -168,8 +168,10 @@ class ProjectPlans:
 
 def _may_need(plan: Plan, flat: Flat, relation: str, column: str) -> bool:
     """Return True if a query needs a column of a relation, or if that is not known."""
+    # Those of a query that is cut are known for its steps alone.
+    used = plan.used if plan.steps is None else {}
     needed = [
-        plan.used.get(occurrence.index)
+        used.get(occurrence.index)
         for occurrence in flat.occurrences
         if occurrence.relation == relation
     ]
@@ -245,7 +247,7 @@ def _plan_models(
             plan = Plan(Full(), names=_history_columns(model, plan.names))
         elif model.is_of_dbt:
             # Its SQL shows no key of rows that hooks bring.
-            plan = Plan(Full((_FILLED,)), names=plan.names, flat=plan.flat)
+            plan = Plan(Full((_FILLED,)), names=plan.names, flat=plan.whole)
         names = stored_columns or plan.names or tuple(column.name for column in model.columns)
         if names and model.materialized != "other":
             # The columns that a materialization of the project's own stores, if any, are unknown.
@@ -256,8 +258,8 @@ def _plan_models(
         if isinstance(plan.strategy, Append):
             append_only.add(model.relation)
         plan = replace(plan, fingerprint=fingerprint(model, views[0], plan, planned))
-        if isinstance(plan.strategy, Staged):
-            plan = replace(plan, strategy=_with_fingerprint(model, plan.strategy))
+        if plan.steps is not None:
+            plan = replace(plan, steps=_with_fingerprints(model, plan.steps))
         plans[unique_id] = plan
     for unique_id, note in _decided_more_than_once(project, by_session, planned):
         plans[unique_id] = replace(plans[unique_id], notes=(*plans[unique_id].notes, note))
@@ -362,13 +364,16 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan, planned: Pla
     return _hashed(f"{text}\n{settings}\n{seed}", session)
 
 
-def _with_fingerprint(model: Model, staged: Staged) -> Staged:
-    """Return a strategy whose stage has a hash; it is that of the SQL of the stage alone."""
-    flat = staged.cut.stage
-    code = _hashed(
-        f"{flat.words}\n{','.join(it.relation for it in flat.occurrences)}", model.session
-    )
-    return replace(staged, stage=replace(staged.stage, fingerprint=code))
+def _with_fingerprints(model: Model, steps: Steps) -> Steps:
+    """Return steps whose stages have a hash; it is that of the SQL of each stage alone."""
+    stages = []
+    for stage in steps.stages:
+        flat = stage.plan.flat
+        assert flat is not None
+        relations = ",".join(it.relation for it in flat.occurrences)
+        code = _hashed(f"{flat.words}\n{relations}", model.session)
+        stages.append(replace(stage, plan=replace(stage.plan, fingerprint=code)))
+    return replace(steps, stages=tuple(stages))
 
 
 def _hashed(text: str, session: SessionSpec) -> str:
@@ -406,6 +411,9 @@ def broken_policies(project: Project, stored: Mapping[str, StoredQuery]) -> dict
     for unique_id, query in stored.items():
         if any(project.models[part].uncompiled for part in project.asking(query.owner.unique_id)):
             continue
+        if query.is_stage:
+            # A value that is computed again may be what lets its owner be incremental.
+            continue
         model = query.owner
         is_full = isinstance(query.plan.strategy, Full) and query.made_by != "dbt"
         if is_full and query.policy in ("incremental", "strict"):
@@ -424,41 +432,49 @@ def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) 
     """Return a plan that holds in the session of its SQL; `other_views` have another one."""
     if isinstance(plan.strategy, Full) and plan.strategy.is_volatile:
         return plan
-    for relation in plan.flat.relations if plan.flat is not None else ():
+    for relation in plan.whole.relations if plan.whole is not None else ():
         if relation in other_views:
             reason = Reason("SESSION_SETTING", f"the view {relation} has another session", None)
             # The text of a view does not say which columns another such view yields.
             names = plan.names if plan.stamps else ()
-            return replace(plan, strategy=Full((reason,)), names=names, unique_key=(), notes=())
+            return replace(_uncut(plan, (reason,)), names=names, unique_key=(), notes=())
     functions = session.functions()
     unsteady = sorted(name for name, statement in functions.items() if is_unsteady(statement))
     if unsteady:
         message = f"the function {unsteady[0]} reads tables, or differs between two runs"
         reason = Reason("EXPRESSION_NOT_DETERMINISTIC", message, None)
+        plan = _uncut(plan, (reason,))
         return replace(plan, strategy=Full((reason,), is_volatile=True), unique_key=(), notes=())
     shadowing = sorted(functions.keys() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))
     setting = session.unknown_effect() or (f"the function {shadowing[0]}" if shadowing else None)
     if setting is None or isinstance(plan.strategy, Full):
         return plan
     reason = Reason("SESSION_SETTING", f"`{setting}` may give its SQL another meaning", None)
-    return replace(plan, strategy=Full((reason,)), unique_key=(), notes=())
+    return replace(_uncut(plan, (reason,)), unique_key=(), notes=())
 
 
 def _under_policy(model: Model, plan: Plan, *, asks: bool) -> Plan:
     if isinstance(plan.strategy, Full):
         return plan
     # A stage begins before all that its model reads is refreshed, so that nothing can be asked.
-    if isinstance(plan.strategy, Staged) and (
+    if plan.steps is not None and (
         model.stages == "never" or model.is_of_dbt or plan.stamps or asks
     ):
-        return replace(plan, strategy=Full(plan.strategy.uncut), unique_key=(), notes=(), ties=())
+        return _uncut(plan, plan.steps.uncut)
     if model.policy == "full":
-        reason = Reason("POLICY_FULL", "the model's policy is full", None)
-        return replace(plan, strategy=Full((reason,)))
+        return _uncut(plan, (Reason("POLICY_FULL", "the model's policy is full", None),))
     if plan.ties and model.ties == "full":
         reason = Reason("POLICY_FULL", "the model says `ties: full`", None)
-        return replace(plan, strategy=Full((reason, *plan.ties)))
+        return _uncut(plan, (reason, *plan.ties))
     return plan
+
+
+def _uncut(plan: Plan, reasons: tuple[Reason, ...]) -> Plan:
+    """Return the plan of a query that is recomputed as a whole."""
+    full = replace(plan, strategy=Full(reasons))
+    if plan.steps is None:
+        return full
+    return replace(full, flat=plan.whole, steps=None, unique_key=(), notes=(), ties=(), used={})
 
 
 def _history_columns(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:

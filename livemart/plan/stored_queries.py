@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from livemart.plan.planner import Full, Plan, Staged
+from livemart.plan.planner import Full, Plan
 from livemart.plan.reasons import Reason
-from livemart.plan.sql.flatten import Flat
+from livemart.plan.sql.flatten import Flat, Occurrence
+from livemart.plan.sql.template import Template
 from livemart.project.graph import Model, Policy, Project, SourceTable
 from livemart.project.session_spec import SessionSpec
 
@@ -26,8 +27,8 @@ STAGES = "_livemart_stages"
 class StoredQuery:
     """A query with its rows in a table of the warehouse.
 
-    `flat`: its SQL over tables; the last step alone, if the rest is a stage; None if it cannot be
-    taken apart. `reads`: the relations of the tables that it reads, through views; `parents`: the
+    `flat`: its SQL over tables; the last step alone, if it is cut; None if it cannot be taken
+    apart. `reads`: the relations of the tables that it reads, through views; `parents`: the
     queries among them, by unique id. `made_by`: who makes its rows: its SQL, dbt alone (a dbt
     snapshot, a table that hooks fill), or a seed's file. `owner`: the model that it belongs to.
     """
@@ -41,8 +42,8 @@ class StoredQuery:
     partition_by: tuple[str, ...]
     made_by: MadeBy
     owner: Model
-    stage: str | None = None
-    """Unique id of the part of it that has its own table, if it is cut."""
+    stages: tuple[str, ...] = ()
+    """Unique ids of the parts of it that have a table, if it is cut: each before its readers."""
     asks_warehouse: bool = False
     """True if its SQL depends on answers that the warehouse gave while it was compiled."""
 
@@ -51,13 +52,13 @@ class StoredQuery:
         """True if it is a part of its owner, which alone reads it."""
         return self.unique_id != self.owner.unique_id
 
-    def without_stage(self) -> StoredQuery:
-        """Return the query as if it were not cut: its last step is all of it."""
-        assert isinstance(self.plan.strategy, Staged)
-        reason = Reason("STRATEGY_FAILED", f"{self.stage} failed: see the log", None)
-        plan = replace(self.plan, strategy=Full((reason,)))
-        reads = plan.flat.relations if plan.flat is not None else ()
-        return replace(self, plan=plan, flat=plan.flat, reads=reads)
+    def uncut(self, failed: str) -> StoredQuery:
+        """Return the query as if it were not cut, because its stage `failed`."""
+        reason = Reason("STRATEGY_FAILED", f"{failed} failed: see the log", None)
+        whole = self.plan.whole
+        plan = replace(self.plan, strategy=Full((reason,)), flat=whole, steps=None, used={})
+        reads = whole.relations if whole is not None else ()
+        return replace(self, plan=plan, flat=whole, reads=reads, stages=())
 
     @property
     def fingerprint(self) -> str:
@@ -98,38 +99,53 @@ def stored_queries(project: Project, plans: Mapping[str, Plan]) -> dict[str, Sto
             unique_id,
             model.relation,
             plan,
-            plan.flat,
-            reads=tuple(tables.values()) if plan.flat is None else plan.flat.relations,
+            plan.whole,
+            reads=tuple(tables.values()) if plan.whole is None else plan.whole.relations,
             parents=frozenset(tables.keys() & project.models.keys()),
             partition_by=model.partition_by,
             made_by=_made_by(model),
             owner=model,
             asks_warehouse=bool(project.asking(unique_id)),
         )
-        if isinstance(plan.strategy, Staged):
-            stage, query = _in_two(query, plan.strategy)
-            add(stage)
-        add(query)
+        for step in _in_steps(query):
+            add(step)
     return queries
 
 
-def _in_two(query: StoredQuery, staged: Staged) -> tuple[StoredQuery, StoredQuery]:
-    """Return the stage of a query that is cut, and what is left of the query."""
+def _in_steps(query: StoredQuery) -> list[StoredQuery]:
+    """Return the stages of a query, each before its readers, and the query that reads them."""
     _, _, name = query.unique_id.partition(".")
     # Two models in two schemas may have one name.
     schema = sha256(query.relation.encode()).hexdigest()[:8]
-    relation = f"{STAGES}.{query.relation.partition('.')[2]}__{schema}__1"
-    stage = replace(
-        query,
-        unique_id=f"stage.{name}__1",
-        relation=relation,
-        plan=staged.stage,
-        flat=staged.cut.stage,
-        reads=staged.cut.stage.relations,
-        partition_by=(),
-    )
-    last_step = staged.cut.last_step(relation)
-    return stage, replace(query, flat=last_step, reads=(relation,), stage=stage.unique_id)
+    table = f"{STAGES}.{query.relation.partition('.')[2]}__{schema}"
+    relations: dict[str, str] = {}
+    steps = []
+    for number, stage in enumerate(query.plan.stages, start=1):
+        relations[stage.relation] = f"{table}__{number}"
+        step = replace(
+            _over(query, stage.plan, relations),
+            unique_id=f"stage.{name}__{number}",
+            relation=relations[stage.relation],
+            partition_by=(),
+        )
+        steps.append(step)
+    if steps:
+        stages = tuple(step.unique_id for step in steps)
+        query = replace(_over(query, query.plan, relations), stages=stages)
+    return [*steps, query]
+
+
+def _over(query: StoredQuery, plan: Plan, relations: Mapping[str, str]) -> StoredQuery:
+    """Return a query with the plan of one of its steps, over the tables of its stages."""
+    assert plan.flat is not None
+
+    def stored(mention: Occurrence) -> Template[Occurrence]:
+        relation = relations.get(mention.relation, mention.relation)
+        text = relation if mention.relation in relations else mention.text
+        return Template((Occurrence(mention.index, relation, text),))
+
+    flat = Flat(plan.flat.over(stored).pieces)
+    return replace(query, plan=replace(plan, flat=flat), flat=flat, reads=flat.relations)
 
 
 def _made_by(model: Model) -> MadeBy:

@@ -33,6 +33,7 @@ from livemart.refresh.views import BatchViews
 from livemart.spark.arrow_views import rows_of
 from livemart.spark.contracts import require_contract
 from livemart.spark.differences import counted_difference, typed_columns
+from livemart.spark.model_errors import ModelFailedError
 from livemart.spark.quick_session import session_for
 from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 # Codes for a table with features that are not known here.
 _ONLY_BY_SPARK = ("TABLE_NOT_WRITABLE", "TABLE_NOT_READABLE")
+# How Spark notes the type of a text that it pads or measures.
+_CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 # A text that the parser does not know may ask for more than the column.
 _ABOUT_FILES = (FILE_COLUMN, "input_file_")
 
@@ -63,7 +66,9 @@ def refresh_full(
         ModelFailedError: the model does not keep its contract.
     """
     spark, relation = session_of(context.spark, query.session), query.relation
-    if not query.is_stage:
+    if query.is_stage:
+        _require_storable(spark, query, full_query(query, inputs))
+    else:
         require_contract(spark, query.owner, full_query(query, inputs))
     failure: Exception | None = None
     if stored is not None and context.warehouse.exists(relation):
@@ -82,6 +87,18 @@ def refresh_full(
             "difference_failed", failure, model=query.unique_id
         )
     return commit
+
+
+def _require_storable(spark: SparkSession, query: StoredQuery, text: str) -> None:
+    """Check that no column of a stage is CHAR or VARCHAR: from a table Spark may not pad it.
+
+    Raises:
+        ModelFailedError: one is.
+    """
+    for field in spark.sql(text).schema.fields:
+        if (kind := (field.metadata or {}).get(_CHAR)) is not None:
+            message = f"its stage cannot keep {field.name}, which is {kind}: cast it to string"
+            raise ModelFailedError(query.owner, message)
 
 
 def recompute(context: BatchContext, query: StoredQuery, inputs: PinnedInputs) -> None:

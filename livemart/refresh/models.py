@@ -164,8 +164,8 @@ class _Refresher:
         """Return where a model is after this batch, or why it is nowhere; None if it waits."""
         query, start = self.stored[unique_id], self.starts[unique_id]
         parents = query.parents
-        if (stage := query.stage) is not None and stage in self.set_aside:
-            query, parents = query.without_stage(), parents - {stage}
+        if failed := [stage for stage in query.stages if stage in self.set_aside]:
+            query, parents = query.uncut(failed[0]), parents - set(query.stages)
         match start:
             case Loaded():
                 return start.state
@@ -402,6 +402,8 @@ def fill_stages(
             generation=generation,
             table_id=context.warehouse.table_id(query.relation),
         )
+        # Another stage may read it.
+        inputs.new[query.relation] = commit.version
     return states
 
 

@@ -161,6 +161,9 @@ def combine_groups(
     count = to_whole(before.column(rows)) + moves[rows][0]
     if (count < 0).any() or (~is_stored & (count == 0)).any():
         raise not_additive("a group has less rows than went")
+    if (count == 0).any() and not key_columns(change, outputs):
+        # Without GROUP BY there is a row all the same, of what no row gives.
+        raise not_additive("no row is left to add up")
     after: dict[str, pa.Array] = {}
     differs = np.zeros(size, dtype=bool)
     for name, output in measures:

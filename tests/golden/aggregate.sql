@@ -48,7 +48,7 @@ full reason=KEY_NOT_IN_OUTPUT;
 
 # title: no GROUP BY depends on every row
 select count(*) as orders from bronze.orders;
-full reason=GLOBAL_AGG;
+signed groups;
 
 # title: grouping sets hold a grand total
 select restaurant_id, count(*) as orders from bronze.orders group by rollup(restaurant_id);
@@ -100,7 +100,7 @@ full reason=GLOBAL_AGG;
 
 # title: a subquery among the keys
 select restaurant_id, count(*) as orders from bronze.orders group by restaurant_id, (select max(dish_id) from bronze.dishes);
-full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+region keys=(restaurant_id) reason=SCALAR_SUBQUERY_CHANGED stage_1=(full reason=GLOBAL_AGG) last=(select restaurant_id, count(*) as orders from bronze.orders as `orders` group by restaurant_id, (select * from stage_1));
 
 # title: window() as the first key
 select window.start as started_at, count(*) as orders, max(amount) as most from bronze.orders group by window(ordered_at, '5 minutes');
@@ -132,7 +132,7 @@ full reason=KEY_NOT_IN_OUTPUT;
 
 # title: a session in one branch of a union
 select u.w, count(*) as orders from (select session_window(ordered_at, '10 minutes') as w from bronze.orders union all select window(ordered_at, '10 minutes') as w from bronze.orders) as u group by u.w;
-full reason=KEY_NOT_IN_OUTPUT;
+signed groups keys=(w) unique=(w) stage_1=(signed rows keys=(w)) last=(select u.w, count(*) as orders from (select * from stage_1) as u group by u.w);
 
 # title: a session among the sides of a join
 select s.w.start as started_at, count(*) as orders from (select session_window(ordered_at, '10 minutes') as w, restaurant_id from bronze.orders) as s join bronze.restaurants using (restaurant_id) group by s.w;

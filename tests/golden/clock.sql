@@ -28,7 +28,7 @@ full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
 
 # title: a scalar subquery with an aggregate
 select order_id from bronze.orders where amount > (select avg(amount) from bronze.orders);
-full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+signed rows keys=(order_id) unique=(order_id) reason=SCALAR_SUBQUERY_CHANGED stage_1=(full reason=GLOBAL_AGG) last=(select order_id from bronze.orders as `orders` where amount > (select * from stage_1));
 
 # title: the clock of a cross join in the output changes every row
 select orders.order_id, clock.as_of from bronze.orders as orders cross join livemart.clock as clock;

@@ -96,7 +96,7 @@ region keys=(restaurant_id, amount);
 
 # title: a join with an aggregate by its total alone
 select o.order_id, n.restaurant_id from bronze.orders as o join (select restaurant_id, max(amount) as amount from bronze.orders group by restaurant_id) as n on o.amount = n.amount;
-full reason=KEY_NOT_IN_OUTPUT;
+signed rows lookups=1/1 keys=(order_id) unique=(order_id, restaurant_id) stage_1=(region keys=(restaurant_id) unique=(restaurant_id)) last=(select o.order_id, n.restaurant_id from bronze.orders as o join (select * from stage_1) as n on o.amount = n.amount);
 
 # title: rows beside a total that is a model of its own
 select orders.order_id, orders.amount / totals.quantity_sold as share from bronze.orders as orders cross join mart.dish_totals as totals;

@@ -1,22 +1,22 @@
 # title: the greatest totals are read from a stage of all totals
 select restaurant_id, sum(amount) as spent, count(*) as orders from bronze.orders group by restaurant_id order by spent desc nulls last, 1 limit 3;
-staged unique=(restaurant_id) stage=(signed groups keys=(restaurant_id) unique=(restaurant_id)) last=(select * from the_stage order by spent desc nulls last, 1 limit 3);
+staged unique=(restaurant_id) stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) last=(select * from stage_1 order by spent desc nulls last, 1 limit 3);
 
 # title: what the order alone reads is a hidden column of the stage
 select restaurant_id, count(*) as orders from bronze.orders as o group by restaurant_id order by max(amount) desc, o.restaurant_id limit 3 offset 2;
-staged unique=(restaurant_id) stage=(region keys=(restaurant_id, __livemart_order_2) unique=(restaurant_id)) last=(select * except (`__livemart_order_1`, `__livemart_order_2`) from the_stage order by `__livemart_order_1` desc, `__livemart_order_2` limit 3 offset 2);
+staged unique=(restaurant_id) stage_1=(region keys=(restaurant_id, __livemart_order_2) unique=(restaurant_id)) last=(select * except (`__livemart_order_1`, `__livemart_order_2`) from stage_1 order by `__livemart_order_1` desc, `__livemart_order_2` limit 3 offset 2);
 
 # title: rows of a join
 select o.order_id, r.restaurant_name from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id order by o.amount desc, o.order_id limit 10;
-staged unique=(order_id) stage=(signed rows lookups=1/1 keys=(order_id) unique=(order_id)) last=(select * except (`__livemart_order_1`, `__livemart_order_2`) from the_stage order by `__livemart_order_1` desc, `__livemart_order_2` limit 10);
+staged unique=(order_id) stage_1=(signed rows lookups=1/1 keys=(order_id) unique=(order_id)) last=(select * except (`__livemart_order_1`, `__livemart_order_2`) from stage_1 order by `__livemart_order_1` desc, `__livemart_order_2` limit 10);
 
 # title: the first groups of a union
 select restaurant_id as id, count(*) as n from bronze.orders group by 1 union all select dish_id, count(*) from bronze.dishes group by 1 order by n desc, id limit 10;
-staged stage=(region keys=(id)) last=(select * from the_stage order by n desc, id limit 10);
+staged stage_1=(region keys=(id)) last=(select * from stage_1 order by n desc, id limit 10);
 
 # title: ranks before the first rows
 select * from (select dish_id, restaurant_id, rank() over (partition by restaurant_id order by quantity_sold desc) as place from mart.dish_totals) where place < 4 order by place, dish_id, restaurant_id limit 20;
-staged unique=(dish_id, restaurant_id) stage=(region keys=(restaurant_id) unique=(dish_id, restaurant_id)) last=(select * from the_stage order by place, dish_id, restaurant_id limit 20);
+staged unique=(dish_id, restaurant_id) stage_1=(region keys=(restaurant_id) unique=(dish_id, restaurant_id)) last=(select * from stage_1 order by place, dish_id, restaurant_id limit 20);
 
 # title: a stage of one table's rows would be a copy of them
 select order_id, amount from bronze.orders where status = 'placed' order by amount desc, order_id limit 5;
@@ -37,3 +37,71 @@ full reason=GLOBAL_LIMIT;
 # title: a total has no strategy without its LIMIT either
 select count(*) as n, max(amount) as most from bronze.orders order by n limit 1;
 full reason=GLOBAL_LIMIT reason=GLOBAL_AGG;
+
+# title: totals are added up beside a hidden count of rows
+select sum(amount) as spent from bronze.orders where status = 'placed';
+signed rows keys=(spent) stage_1=(signed groups) last=(select __livemart_total_1 as spent from stage_1);
+
+# title: a total of all rows that counts them is added up as it is
+select count(*) as orders, sum(amount) as spent from bronze.orders;
+signed groups;
+
+# title: what is computed of totals is computed in the last step
+select 100.0 * sum(case when status = 'placed' then amount else 0 end) / sum(amount) as share, count(amount) as paid from bronze.orders;
+signed rows keys=(share, paid) stage_1=(signed groups) last=(select 100.0 * __livemart_total_1 / __livemart_total_2 as share, __livemart_total_3 as paid from stage_1);
+
+# title: totals that cannot be added up are computed of the joined rows
+select count(distinct r.currency_code) as currencies, max(o.amount) as most from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id where status = 'placed';
+staged stage_1=(signed rows lookups=1/1 keys=(__livemart_column_2)) last=(select count(distinct __livemart_column_1) as currencies, max(__livemart_column_2) as most from stage_1);
+
+# title: rows of one table would be a copy of it
+select max(amount) as most from bronze.orders where status = 'placed';
+full reason=GLOBAL_AGG;
+
+# title: grouping sets of joined rows
+select r.currency_code, o.status, sum(o.amount) as spent, grouping(o.status) as g from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by rollup (r.currency_code, o.status);
+staged stage_1=(signed rows lookups=1/1 keys=(__livemart_column_2, __livemart_column_3)) last=(select __livemart_column_1 as currency_code, __livemart_column_2 as status, sum(__livemart_column_3) as spent, grouping(__livemart_column_2) as g from stage_1 group by rollup (__livemart_column_1, __livemart_column_2));
+
+# title: counts of counts
+select orders, count(*) as customers from (select customer_id, count(*) as orders from bronze.orders group by 1) as c group by orders;
+signed groups keys=(orders) unique=(orders) stage_1=(signed groups keys=(customer_id) unique=(customer_id)) last=(select orders, count(*) as customers from (select * from stage_1) as c group by orders);
+
+# title: ranks over all groups
+with c as (select restaurant_id, sum(amount) as spent from bronze.orders group by 1) select restaurant_id, rank() over (order by spent desc) as place from c;
+staged stage_1=(region keys=(restaurant_id) unique=(restaurant_id)) last=(with c as (select * from stage_1) select restaurant_id, rank() over (order by spent desc) as place from c);
+
+# title: a value of all groups, and the groups above it
+with c as (select restaurant_id, sum(amount) as spent from bronze.orders group by 1) select r.restaurant_name, c.spent from bronze.restaurants as r join c on r.restaurant_id = c.restaurant_id where c.spent = (select max(spent) from c);
+region keys=(restaurant_name) reason=SCALAR_SUBQUERY_CHANGED stage_1=(region keys=(restaurant_id) unique=(restaurant_id)) stage_2=(staged) last=(with c as (select restaurant_id, sum(amount) as spent from bronze.orders as `orders` group by 1) select r.restaurant_name, c.spent from bronze.restaurants as r join c on r.restaurant_id = c.restaurant_id where c.spent = (select * from stage_2));
+
+# title: a value that is computed again, and rows that follow it
+select restaurant_id, count(*) as n from bronze.orders where amount > (select avg(amount) from bronze.orders) group by 1;
+signed groups keys=(restaurant_id) unique=(restaurant_id) reason=SCALAR_SUBQUERY_CHANGED stage_1=(full reason=GLOBAL_AGG) last=(select restaurant_id, count(*) as n from bronze.orders as `orders` where amount > (select * from stage_1) group by 1);
+
+# title: the first groups, and what is joined with them
+select o.order_id, t.n from bronze.orders as o join (select restaurant_id, count(*) as n from bronze.orders group by 1 order by n desc, 1 limit 10) as t on o.restaurant_id = t.restaurant_id;
+signed rows lookups=1/1 keys=(order_id) unique=(order_id) stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) stage_2=(staged unique=(restaurant_id)) last=(select o.order_id, t.n from bronze.orders as o join (select * from stage_2) as t on o.restaurant_id = t.restaurant_id);
+
+# title: an expression table of many readers
+with c as (select customer_id, restaurant_id, count(*) as n from bronze.orders group by 1, 2) select a.customer_id, a.n from c as a where a.n > (select avg(b.n) from c as b);
+region keys=(customer_id) reason=SCALAR_SUBQUERY_CHANGED stage_1=(signed groups keys=(customer_id, restaurant_id) unique=(customer_id, restaurant_id)) stage_2=(staged) last=(with c as (select customer_id, restaurant_id, count(*) as n from bronze.orders as `orders` group by 1, 2) select a.customer_id, a.n from c as a where a.n > (select * from stage_2));
+
+# title: rows that both sides have
+select restaurant_id, customer_id from bronze.orders intersect select restaurant_id, dish_id from bronze.dishes;
+region keys=(restaurant_id, customer_id) unique=(restaurant_id, customer_id);
+
+# title: rows that one side alone has, as often as it has more
+select restaurant_id, customer_id from bronze.orders except all select restaurant_id, dish_id from bronze.dishes;
+region keys=(restaurant_id, customer_id);
+
+# title: a subquery that names a row around it
+select restaurant_id, (select max(d.dish_name) from bronze.dishes as d where d.restaurant_id > r.restaurant_id) as later from bronze.restaurants as r;
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: a name that an output has, too
+select upper(r.currency_code) as currency_code, count(distinct o.customer_id) as n from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by rollup (r.currency_code);
+full reason=GLOBAL_AGG;
+
+# title: a column without a name that a table can have
+select max(c.n) as most from (select restaurant_id, count(*) as `n n` from bronze.orders group by 1) as c (id, n);
+full reason=GLOBAL_AGG;

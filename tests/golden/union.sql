@@ -12,7 +12,7 @@ region keys=(restaurant_id);
 
 # title: EXCEPT has no rule yet
 select restaurant_id from bronze.orders except select restaurant_id from bronze.dishes;
-full reason=PARSE_UNSUPPORTED;
+region keys=(restaurant_id) unique=(restaurant_id);
 
 # title: constant rows are no one's change
 select order_id, status from bronze.orders union all select 'none' as order_id, 'none' as status;

@@ -92,4 +92,4 @@ region keys=(order_id, customer_id) unique=(order_id);
 
 # title: a frame below a join by time alone
 select t.order_id, t.customer_id, p.recent from bronze.orders as t join (select restaurant_id, pane_started_at, sum(order_count) over (partition by restaurant_id order by pane_started_at range between interval 1 hour preceding and current row) as recent from mart.order_panes) as p on t.ordered_at = p.pane_started_at;
-full reason=KEY_NOT_IN_OUTPUT;
+signed rows lookups=1/1 keys=(order_id, customer_id) stage_1=(region keys=(restaurant_id) time=pane_started_at before=3600s after=0s unique=(restaurant_id, pane_started_at)) last=(select t.order_id, t.customer_id, p.recent from bronze.orders as t join (select * from stage_1) as p on t.ordered_at = p.pane_started_at);

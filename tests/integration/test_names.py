@@ -38,7 +38,7 @@ EXPECTED = {
     "helpers_region": "region",
     "mapped": "signed",
     "map_keys": "region",
-    "everything": "full",
+    "everything": "signed",
 }
 
 

@@ -21,7 +21,7 @@ from livemart.plan.relations.aggregate_calls import (
     specification,
 )
 from livemart.plan.relations.frames import frame_of, needs_total_order
-from livemart.plan.relations.gate import Aggregate, Frame, WindowGate
+from livemart.plan.relations.gate import Aggregate, Frame, GrandTotal, WindowGate
 from livemart.plan.relations.relation import Expr, Relation, bare, replaced
 from livemart.plan.sql.determinism import function_name, line_of
 from livemart.plan.sql.written import sql_of
@@ -67,7 +67,10 @@ def aggregated(
         if tree.parent is not None:
             message = "rows are compared with a total over all rows: when it changes, all do"
             suggestion = "store the total in a model: while it stays, only rows that change count"
-        raise refusal("GLOBAL_AGG", message, line_of(tree), suggestion)
+        why = refusal("GLOBAL_AGG", message, line_of(tree), suggestion)
+        if tree.parent is not None:
+            raise why
+        return GrandTotal(relation, why.reason)
     ties = [order_decides(call) for call in calls if is_order_dependent(call, relation, keys)]
     return Aggregate(relation, keys, ties)
 

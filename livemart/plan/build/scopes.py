@@ -22,8 +22,14 @@ from livemart.plan.build.subqueries import (
     unsupported,
 )
 from livemart.plan.reasons import Inapplicable, Reason, refusal
-from livemart.plan.relations.clock import ClockBound, bounds_of, clock_values, comparisons_in
-from livemart.plan.relations.gate import Distinct, hopping_window
+from livemart.plan.relations.clock import (
+    OF_ANY_TYPE,
+    ClockBound,
+    bounds_of,
+    clock_values,
+    comparisons_in,
+)
+from livemart.plan.relations.gate import Distinct, Matched, hopping_window
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.project import Compared, Filter, Projection
 from livemart.plan.relations.relation import (
@@ -35,6 +41,7 @@ from livemart.plan.relations.relation import (
 )
 from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
+from livemart.plan.sql.flatten import is_stage_relation
 from livemart.plan.sql.functions import GENERATORS
 from livemart.plan.sql.written import sql_of
 
@@ -112,8 +119,11 @@ class _Builder:
         self, tree: exp.SetOperation, environment: Environment
     ) -> tuple[Relation, tuple[str, ...]]:
         self._note_limit(tree)
-        if not isinstance(tree, exp.Union) or tree.args.get("by_name"):
-            raise unsupported(f"{type(tree).__name__.upper()}", tree)
+        kind = type(tree).__name__.upper()
+        if not isinstance(tree, exp.Union | exp.Intersect | exp.Except):
+            raise unsupported(kind, tree)
+        if tree.args.get("by_name"):
+            raise unsupported(f"{kind} BY NAME", tree)
         branches = [self.query(side, environment) for side in (tree.left, tree.right)]
         flat: list[Relation] = []
         names: list[tuple[str, ...]] = []
@@ -125,7 +135,12 @@ class _Builder:
                 flat.append(relation)
                 names.append(names_of_branch)
         union: Relation = Union(flat, names)
-        if tree.args.get("distinct"):
+        if not isinstance(tree, exp.Union):
+            # Behind another operation without brackets Spark may take it first: a row may repeat.
+            is_plain = not any(isinstance(it, exp.SetOperation) for it in (tree.left, tree.right))
+            is_distinct = bool(tree.args.get("distinct")) and is_plain
+            union = Matched(union, [column(name) for name in names[0]], is_distinct=is_distinct)
+        elif tree.args.get("distinct"):
             union = Distinct(union, [column(name) for name in names[0]])
         return union, names[0]
 
@@ -310,6 +325,10 @@ class _Builder:
                     "join the value, or compute it in a separate model",
                 )
             scan, value = scan_and_value
+            if is_stage_relation(scan.relation):
+                # It need not be a time.
+                for marker in clock_values(value):
+                    marker.meta[OF_ANY_TYPE] = True
             self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
             subquery.replace(value)
 

@@ -18,6 +18,8 @@ from livemart.plan.relations.relation import Expr, column
 from livemart.plan.sql.determinism import is_aggregate
 
 CLOCK_COLUMN = "__clock__"
+# A note on the marker of a value that may be no time.
+OF_ANY_TYPE = "of_any_type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ def _bound(left: Expr, comparison: type[Expr], right: Expr) -> list[ClockBound] 
         # may hold any expression already; a column beside the clock is what cannot be bounded.
         return None
     marker = on_right[0]
+    if any(value.meta.get(OF_ANY_TYPE) for value in on_right):
+        return None
     if len({(value.meta["occurrence"], value.meta["name"]) for value in on_right}) > 1:
         return None
     occurrence, name = int(marker.meta["occurrence"]), str(marker.meta["name"])

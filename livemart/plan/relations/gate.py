@@ -137,6 +137,27 @@ class Aggregate(Gate):
         return [frozenset(sql_of(key) for key in self.keys if not is_constant(key))]
 
 
+class GrandTotal(Aggregate):
+    """The one row of an aggregate without GROUP BY, at the top of a query.
+
+    It exists without any row below it, so no step may be above: `reason` says why no key confines a
+    change. It can only be added to.
+
+    >>> show("select count(*) as orders, sum(amount) as sales from raw.orders", "orders")
+    signed: orders count_rows, sales sum
+    counts: orders that changed
+    >>> show("select max(amount) as most from raw.orders", "orders")
+    full: GLOBAL_AGG: an aggregate without GROUP BY depends on every row
+    """
+
+    def __init__(self, source: Relation, reason: Reason) -> None:
+        super().__init__(source, ())
+        self.reason = reason
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        return []
+
+
 class Distinct(Gate):
     """DISTINCT over all columns, which are the keys.
 
@@ -148,6 +169,30 @@ class Distinct(Gate):
 
     def unique_keys(self) -> list[frozenset[str]]:
         return [frozenset(sql_of(key) for key in self.keys), *self.source.unique_keys()]
+
+
+class Matched(Gate):
+    """INTERSECT and EXCEPT: how often a row comes depends on the equal rows of both sides alone.
+
+    Its source has the rows of both; its keys are all columns.
+
+    >>> show(
+    ...     "select shop_id, customer_id from raw.orders"
+    ...     " intersect select shop_id, order_id from raw.returns",
+    ...     change="returns",
+    ... )
+    region: shop_id, customer_id
+    affected: select distinct shop_id as w0, order_id as w1 from touched_returns
+    read: orders, where shop_id = w0 and customer_id = w1
+    read: returns, where shop_id = w0 and order_id = w1
+    """
+
+    def __init__(self, source: Relation, keys: Sequence[Expr], *, is_distinct: bool) -> None:
+        super().__init__(source, keys)
+        self._is_distinct = is_distinct
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        return [frozenset(map(sql_of, self.keys))] if self._is_distinct else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from hashlib import sha256
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -27,6 +28,8 @@ _SAMPLE = re.compile(
     r"\s*tablesample\s*\((?:[^()]|\([^()]*\))*\)(?:\s*repeatable\s*\([^()]*\))?", re.IGNORECASE
 )
 
+# No relation of a project has this schema.
+_STAGES = "__livemart_stage"
 # More texts than the models and tests of a project.
 _KNOWN_TEXTS = 4_000
 
@@ -78,6 +81,12 @@ class Flat(Template[Occurrence]):
         """The mentions by their index."""
         return tuple(sorted(set(self.holes), key=lambda mention: mention.index))
 
+    @cached_property
+    def stage_relation(self) -> str:
+        """The name by which the rest of a query reads its rows, if they are a stage."""
+        named = f"{self.words}\n{','.join(it.relation for it in self.occurrences)}"
+        return f"{_STAGES}.{sha256(named.encode()).hexdigest()[:16]}"
+
     def schema(self, columns: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
         """Return the columns of each mention, where they are known, as sqlglot asks for them."""
         return {
@@ -102,6 +111,11 @@ class Flat(Template[Occurrence]):
     def relations(self) -> tuple[str, ...]:
         """The distinct relations read, in order of first appearance."""
         return tuple(dict.fromkeys(occurrence.relation for occurrence in self.occurrences))
+
+
+def is_stage_relation(relation: str) -> bool:
+    """Return True for the name of a stage within a plan; see `Flat.stage_relation`."""
+    return relation.startswith(f"{_STAGES}.")
 
 
 def flatten(text: str, views: Mapping[str, str]) -> Flat:

@@ -19,8 +19,8 @@ from sqlglot import exp, parse_one
 
 from livemart.plan.build.scopes import Query
 from livemart.plan.reasons import Inapplicable, refusal
-from livemart.plan.relations.clock import is_clock_value
-from livemart.plan.relations.gate import Aggregate, Gate
+from livemart.plan.relations.clock import OF_ANY_TYPE, clock_values, is_clock_value
+from livemart.plan.relations.gate import Aggregate, Gate, GrandTotal
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join
 from livemart.plan.relations.key_query import KeyQuery
@@ -46,7 +46,13 @@ _EXACT_TYPES = (exp.DataType.Type.DECIMAL, exp.DataType.Type.BIGINT, exp.DataTyp
 _DIGITS_OF_COUNT = 10
 _ARGUMENT = "w0"
 
-_GATES = {"Aggregate": "GROUP BY", "Distinct": "DISTINCT", "WindowGate": "a window function"}
+_GATES = {
+    "Aggregate": "GROUP BY",
+    "GrandTotal": "a total",
+    "Distinct": "DISTINCT",
+    "Matched": "INTERSECT or EXCEPT",
+    "WindowGate": "a window function",
+}
 
 Role = Literal["key", "count_rows", "count", "sum"]
 
@@ -327,6 +333,9 @@ def _roles(branch: _Branch) -> list[Output]:
     gate = branch.gate
     outputs = [_output(name, expr, gate) for name, expr in branch.outputs.items()]
     keys = [bare(branch.outputs[output.name]) for output in outputs if output.role == "key"]
+    if keys and isinstance(gate, GrandTotal):
+        # A group is removed with its last row; this one is not.
+        raise not_additive("a constant is selected beside the totals of all rows")
     for key in gate.keys:
         # A group whose key is not in the output cannot be outputs again.
         if sql_of(key) not in {sql_of(expr) for expr in keys} and list(key.find_all(exp.Column)):
@@ -368,6 +377,8 @@ def _beside_clock_below(expr: Expr, source: Relation) -> Iterator[KeyQuery]:
 
 def _beside_clock(expr: Expr) -> Expr:
     """Return `expr` with a time in place of the clock's value, which is one for all rows."""
+    if any(value.meta.get(OF_ANY_TYPE) for value in clock_values(expr)):
+        raise not_additive("a value of a subquery is part of it")
     moment = parse_one("cast(null as timestamp)", dialect="spark")
     return replaced(expr, lambda reference: moment if is_clock_value(reference) else None)
 

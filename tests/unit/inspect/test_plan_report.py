@@ -77,7 +77,7 @@ def test_a_stage_is_shown_below_its_model() -> None:
 
     report = describe_plans(of_project, ProjectPlans(of_project).models)
 
-    (stage,) = (it["stage"] for it in report["models"])
+    ((stage,),) = (it["stages"] for it in report["models"])
     assert stage["relation"].startswith("_livemart_stages.top__")
     assert (stage["strategy"], stage["keys"]) == ("signed", ["k"])
     assert render_plans(report).splitlines()[:2] == [

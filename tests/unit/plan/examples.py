@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
-from livemart.plan.planner import Full, Inputs, Plan, plan_query
+from livemart.plan.planner import Full, Inputs, Plan, Staged, plan_query
 from livemart.plan.relations.key_query import RowsOf
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region
@@ -42,6 +43,7 @@ def show(sql: str, change: str = "") -> None:
 
     | line | says |
     |---|---|
+    | `stage 1` | the strategy of a part whose rows are stored |
     | strategy | the columns by which a change is confined, or what each column of a total is |
     | `ties`, `decided by` | an order that may tie; the columns that keep dependent rows together |
     | `taken`, `made among ties` | a column whose value comes from one of these rows, or from all |
@@ -65,8 +67,10 @@ def show(sql: str, change: str = "") -> None:
 
 
 def _lines(plan: Plan, change: str) -> Iterator[str]:
+    for number, stage in enumerate(plan.stages, start=1):
+        yield f"stage {number}: {_strategy(replace(stage.plan, steps=None))}"
     yield _strategy(plan)
-    if plan.flat is None or isinstance(plan.strategy, Full):
+    if plan.flat is None or isinstance(plan.strategy, Full | Staged):
         return
     tables = [occurrence.relation.partition(".")[2] for occurrence in plan.flat.occurrences]
     for tie in plan.ties:
@@ -101,6 +105,8 @@ def _strategy(plan: Plan) -> str:
     if isinstance(strategy, Signed):
         roles = [f"{output.name} {output.role}" for output in strategy.outputs or ()]
         return f"signed: {', '.join(roles) or 'rows'}"
+    if isinstance(strategy, Staged):
+        return "staged: all rows of its stages"
     region = plan.region
     assert region is not None
     columns = [*region.keys]

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from livemart.plan.planner import Inputs, Plan, Staged, plan_query
+from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
 from livemart.plan.strategies.slices import Slice
@@ -84,11 +84,13 @@ def summary(plan: Plan) -> str:
         words.append(f"slices=({', '.join(columns)})")
     for reason in plan.reasons:
         words.append(f"reason={reason.code}")
-    if isinstance(staged := plan.strategy, Staged):
-        last_step = " ".join(
-            staged.cut.last_step("the_stage").render(lambda it: it.relation).split()
-        )
-        words += [f"stage=({summary(staged.stage)})", f"last=({last_step})"]
+    names = {stage.relation: f"stage_{n}" for n, stage in enumerate(plan.stages, start=1)}
+    for stage in plan.stages:
+        words.append(f"{names[stage.relation]}=({summary(replace(stage.plan, steps=None))})")
+    if plan.stages:
+        assert plan.flat is not None
+        last = plan.flat.render(lambda it: names.get(it.relation, it.relation))
+        words.append(f"last=({' '.join(last.split())})")
     return " ".join(words)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import duckdb
 import sqlglot
 
-from livemart.plan.cut import Cut
 from livemart.plan.planner import Plan
 from livemart.plan.relations.clock import evaluate
 from livemart.plan.relations.key_query import RowsOf
@@ -62,14 +61,35 @@ class Simulation:
     """Carries out plans over tables given by the types of their columns."""
 
     def __init__(self, tables: Mapping[str, Mapping[str, str]]) -> None:
-        self._tables = tables
+        self._tables = dict(tables)
         self._connection = _database()
         self._translated: dict[str, str] = {}
         # The rows of each table of a state, as they were made last.
         self._whole: dict[str, Sequence[Row]] = {}
 
     def faults(self, plan: Plan, old: State, new: State) -> Iterator[str]:
-        """Yield what a refresh by this plan gets wrong of a change."""
+        """Yield what a refresh by this plan gets wrong of a change, in any of its steps."""
+        old, new = dict(old), dict(new)
+        for stage in plan.stages:
+            step = replace(stage.plan, steps=None)
+            yield from self._faults_of_step(step, old, new)
+            assert step.flat is not None
+            for state in (old, new):
+                self._tables[stage.relation], state[stage.relation] = self._table(step.flat, state)
+        assert plan.whole is not None and plan.flat is not None
+        for state in (old, new) if plan.stages else ():
+            in_steps, whole = self.result(plan.flat, state), self.result(plan.whole, state)
+            if in_steps != whole:
+                yield f"in steps {in_steps - whole} instead of {whole - in_steps}"
+        yield from self._faults_of_step(replace(plan, steps=None), old, new)
+
+    def _table(self, flat: Flat, state: State) -> tuple[dict[str, str], list[Row]]:
+        """Return the columns of a query with their types, and its rows."""
+        cursor = self._connection.execute(self._translation(self._over_whole(flat, state)))
+        columns = {name.lower(): str(kind) for name, kind, *_ in cursor.description}
+        return columns, cursor.fetchall()
+
+    def _faults_of_step(self, plan: Plan, old: State, new: State) -> Iterator[str]:
         assert plan.flat is not None
         change = self._change(plan, old, new)
         if any(change.net[clock] and not compared for clock, compared in plan.parameters.items()):
@@ -85,12 +105,6 @@ class Simulation:
     def result(self, flat: Flat, state: State) -> Counter[Row]:
         """Return the rows of a query."""
         return Counter(self._rows(self._over_whole(flat, state)))
-
-    def result_of_steps(self, cut: Cut, state: State) -> Counter[Row]:
-        """Return the rows of a query that is cut, over a table of its stage."""
-        stage = self._translation(self._over_whole(cut.stage, state))
-        self._connection.execute(f"create or replace temp table the_stage as {stage}")
-        return Counter(self._rows(cut.last_step("the_stage").render(lambda it: it.relation)))
 
     def _over_whole(self, flat: Flat, state: State) -> str:
         for relation in set(flat.relations):
@@ -140,7 +154,7 @@ class Simulation:
             values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
             source = f"from (values {values}) as v({', '.join(columns)})"
         listed = ", ".join(
-            f"cast({column if rows else 'null'} as {_TYPES[kind]}) as {column}"
+            f"cast({column if rows else 'null'} as {_TYPES.get(kind, kind)}) as {column}"
             for column, kind in columns.items()
         )
         self._connection.execute(f"create or replace temp table {name} as select {listed} {source}")
@@ -152,7 +166,7 @@ class Simulation:
         if used is None:
             return table
         listed = ", ".join(
-            column if column in used else f"cast(null as {_TYPES[kind]}) as {column}"
+            column if column in used else f"cast(null as {_TYPES.get(kind, kind)}) as {column}"
             for column, kind in self._tables[self._relation(plan, occurrence)].items()
         )
         return f"(select {listed} from {table})"
@@ -425,6 +439,9 @@ def _added_up(
     wanted = {tuple(row[place] for place in keys): row for row in after}
     for key, total in totals.items():
         if not total[rows]:
+            if not keys:
+                # The engine computes a total of no rows again.
+                return
             if key in wanted:
                 yield f"{key} is lost"
             continue

@@ -13,8 +13,8 @@ def steps(text: str, *names: str) -> tuple[str, str] | None:
     cut = cut_limit(flatten(text, {}), names)
     if cut is None:
         return None
-    last_step = cut.last_step("stage").render(lambda mention: mention.relation)
-    return " ".join(cut.stage.render(lambda it: it.relation).split()), " ".join(last_step.split())
+    stage, rest = cut.stage.render(lambda it: it.relation), cut.rest.render(lambda _: "stage")
+    return " ".join(stage.split()), " ".join(rest.split())
 
 
 TOTALS = "select k, sum(x) as total from a.t as t group by k"

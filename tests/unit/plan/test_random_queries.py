@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from livemart.plan.planner import Full, Plan, Staged, plan_query
+from livemart.plan.planner import Full, Plan, plan_query
 from tests.unit.plan.golden import summary
 from tests.unit.plan.random_queries import (
     CLOCK,
@@ -139,7 +139,20 @@ def test_random_comparisons_with_the_clock_are_planned_right() -> None:
 def test_random_queries_are_cut_right() -> None:
     plans = [check_cut_seed(seed) for seed in range(16)]
 
-    assert sum(isinstance(plan.strategy, Staged) for plan in plans) > len(plans) // 4
+    assert sum(bool(plan.stages) for plan in plans) > len(plans) // 4
+
+
+def test_random_totals_of_totals_are_planned_right() -> None:
+    plans = [check_stepped_seed(seed) for seed in range(4)]
+
+    assert sum(bool(plan.stages) for plan in plans) > len(plans) // 3
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_many_random_totals_of_totals_are_planned_right() -> None:
+    for seed in range(1_000, 4_000):
+        check_stepped_seed(seed)
 
 
 @pytest.mark.nightly
@@ -197,13 +210,35 @@ def check_cut_seed(seed: int) -> Plan:
         f" {direction}, min({other}) {direction}, q.{key} limit {chance.randint(1, 4)}"
     )
     plan = plan_query(query, INPUTS)
-    if isinstance(plan.strategy, Staged):
-        simulation = Simulation(TABLES)
-        _, state = changed_tables(chance)
-        assert plan.flat is not None
-        whole = simulation.result(plan.flat, state)
-        assert simulation.result_of_steps(plan.strategy.cut, state) == whole, f"{seed}: {query}"
-    return plan
+    return _check_query(query, seed, 1) if plan.stages else plan
+
+
+def check_stepped_seed(seed: int) -> Plan:
+    """Ask something of all rows of a random query, and carry the plan out over random changes."""
+    chance, rows = random.Random(seed), random_query(seed)
+    key, other = chance.choices(plan_query(rows, INPUTS).names or ("none",), k=2)
+    groups = f"select {key} as k, count(*) as n, max({other}) as m from ({rows}) as q group by 1"
+    query = chance.choice(
+        [
+            f"select count(*) as n, count({key}) as m, max({other}) as most from ({rows}) as q",
+            "select count(*) as n, sum(t.x) as total, sum(t.x) * 2 + count(t.y) as other"
+            " from s.t as t inner join s.u as u on t.k = u.k where u.g <> 'a'",
+            f"select q.{key}, max({other}) as most, count(*) as n, grouping(q.{key}) as g"
+            f" from ({rows}) as q group by cube (q.{key}, {other})",
+            f"with g as ({groups}) select n, count(*) as times from g group by n",
+            f"select k, n, rank() over (order by n desc) as place from ({groups}) as g",
+            f"with g as ({groups}) select k, n from g where n >= (select avg(n) from g)",
+            f"select q.{key} from ({rows}) as q where exists (select 1 from s.z as z where z.q >"
+            " (select count(*) from s.w))",
+            f"select w.k, w.x, g.n from s.w as w cross join (select max(n) as n from ({groups})) g",
+            f"select k, n from ({groups}) as g except select k, 1 from ({groups}) as h",
+            f"select {key} as k, {other} as o from ({rows}) as q intersect all"
+            f" select {key}, {other} from ({rows}) as r",
+            f"with g as ({groups} order by n, k limit 3) select g.k, g.n, w.x from g"
+            " left join s.w as w on w.x = g.n",
+        ]
+    )
+    return _check_query(query, seed, 3)
 
 
 def _check_query(query: str, seed: int, changes: int) -> Plan:

@@ -109,12 +109,13 @@ def test_a_model_that_is_cut_has_its_stage_before_it() -> None:
     assert stage.reads == ("raw.sales", "m.shops")
     assert stage.parents == {SHOPS.unique_id}
     assert stage.plan.strategy.name == "signed"
-    assert (greatest.is_stage, greatest.stage, greatest.partition_by) == (False, STAGE, ("city",))
+    assert (greatest.is_stage, greatest.stages) == (False, (STAGE,))
+    assert greatest.partition_by == ("city",)
     assert greatest.reads == (stage.relation,)
     assert greatest.parents == {SHOPS.unique_id, STAGE}
     assert stored[reader.unique_id].parents == {GREATEST.unique_id}
 
-    whole = greatest.without_stage()
+    whole = greatest.uncut(STAGE)
     assert (whole.plan.strategy.name, whole.reads) == ("full", ("raw.sales", "m.shops"))
 
 

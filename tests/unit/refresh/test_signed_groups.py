@@ -225,3 +225,30 @@ def test_a_count_that_became_null_is_not_zero() -> None:
 
     with pytest.raises(Inapplicable, match="NOT_ADDITIVE"):
         moved_groups(change, (Output("n", "count_rows"),), {})
+
+
+@given(kept=_ROWS, leaving=_ROWS, coming=_ROWS)
+def test_moving_the_total_of_all_rows_is_counting_again(
+    kept: list[tuple[Any, Any]], leaving: list[tuple[Any, Any]], coming: list[tuple[Any, Any]]
+) -> None:
+    schema, outputs = pa.schema(list(_SCHEMA)[1:]), _OUTPUTS[1:]
+    wide = schema.append(pa.field(SIGN, pa.int32()))
+
+    def total(rows: list[tuple[Any, Any]]) -> tuple[int, Decimal | None]:
+        known = [value for _, value in rows if value is not None]
+        return len(rows), sum(known, Decimal(0)) if known else None
+
+    stored = total(kept + leaving)
+    stacked = [(*total(coming), 1), (*total(leaving), -1)]
+    try:
+        change = moved_groups(_table(stacked, wide), outputs, _LIMITS)
+        moved = combine_groups(schema, outputs, _LIMITS, change, _table([stored], schema))
+    except Inapplicable:
+        # One row is left even of no rows, and what it holds then is not added up.
+        assert not kept + coming or any(value is not None for _, value in leaving)
+        return
+    rows = moved.to_pylist()
+    coming_rows = [(row["sold"], row["sales"]) for row in rows if row[NEW_COUNT]]
+
+    assert (coming_rows or [stored]) == [total(kept + coming)]
+    assert len(rows) in (0, 2)

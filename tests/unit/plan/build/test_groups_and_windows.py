@@ -44,4 +44,5 @@ def test_a_total_over_all_rows_is_told_from_rows_that_are_compared_with_it(
 ) -> None:
     plan = plan_query(query, Inputs({"s.orders": ("id", "amount")}))
 
-    assert words in plan.reasons[0].message
+    assert plan.steps is not None
+    assert words in plan.steps.uncut[0].message

@@ -24,7 +24,7 @@ def test_a_common_table_expression_is_read_through() -> None:
     ("sql", "code"),
     [
         ("select shop from s.sales limit 3", "LIMIT_WITHOUT_ORDER"),
-        ("select count(*) as n from s.sales", "GLOBAL_AGG"),
+        ("select max(amount) as n from s.sales", "GLOBAL_AGG"),
         ("select id from s.sales where id not in (select id from s.sales)", "NULL_AWARE_ANTI"),
     ],
 )

@@ -1,0 +1,95 @@
+"""Which queries a text is written of, and what each of them can see."""
+
+from __future__ import annotations
+
+import pytest
+
+from livemart.plan.blocks import Blocks
+from livemart.plan.sql.flatten import Flat, flatten
+
+
+def blocks(text: str) -> Blocks:
+    return Blocks(flatten(text, {}))
+
+
+def listed(text: str) -> list[tuple[str, str]]:
+    found = blocks(text)
+    shown = found.flat.text
+    return [(it.kind, " ".join(shown[it.start : it.end].split())) for it in found]
+
+
+def alone(text: str, kind: str) -> list[str | None]:
+    """Return the blocks of a kind as separate queries."""
+    found = blocks(text)
+    parts = [found.standing_alone(it) for it in found if it.kind == kind]
+    return [
+        None if it is None else " ".join(it.render(lambda hole: hole.relation).split())
+        for it in parts
+    ]
+
+
+def test_the_outermost_come_first_and_the_last_of_each_depth() -> None:
+    text = (
+        "with c as (select 1 as x)"
+        " select (select 2) as v from (select 3 as y where y in (select 4)) as t,"
+        " (select 5 as z) as u where exists (select 6) and t.y in (1, (select 7))"
+    )
+
+    assert [kind for kind, _ in listed(text)] == [
+        *("top", "value", "asked", "table", "table", "value", "cte", "asked"),
+    ]
+    assert listed(text)[0][1].startswith("select (select 2) as v from")
+    assert listed(text)[1:3] == [("value", "select 7"), ("asked", "select 6")]
+    assert listed(text)[-1] == ("asked", "select 4")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select x from a.t as t, lateral (select 1 as y)",
+        "(select 1 as x) union all (select 2)",
+        "select x from ((select 1 as x) union all select 2) as t",
+        "select x from a.t where x > all (select y from a.u)",
+        "with recursive c as (select 1 as x) select x from c",
+    ],
+)
+def test_branches_and_queries_that_may_see_more_are_none(text: str) -> None:
+    assert {kind for kind, _ in listed(text)} <= {"top", "value"}
+
+
+def test_a_query_stands_alone_with_what_it_sees() -> None:
+    text = (
+        "with a as (select k from s.t), `b c` as (select k from a), d (n) as (select 1)"
+        " select * from (select k from `b c`) as q, (select n from D) as r, (select 1 as x) as p"
+    )
+
+    assert alone(text, "table") == [
+        "select 1 as x",
+        "with d (n) as (select 1) select n from D",
+        "with a as (select k from s.t as `t`), `b c` as (select k from a) select k from `b c`",
+    ]
+    assert alone(text, "cte")[0] == "select 1"
+
+
+def test_names_that_a_query_within_gives_are_not_confused_with_others() -> None:
+    text = (
+        "with a as (select 1 as x) select * from"
+        " (with a as (select 2 as x) select * from (select x from a) as q) as r"
+    )
+
+    assert alone(text, "table") == [None]
+    assert ("table", "select x from a") not in listed(text)
+
+
+def test_common_tables_that_nothing_reads_are_left_out() -> None:
+    found = blocks(
+        "with a as (select k from s.t), b as (select k from a), c as (select 1 as x)"
+        " select x from c"
+    )
+
+    kept = found.without_unread()
+
+    assert isinstance(kept, Flat)
+    assert " ".join(kept.text.split()) == "with c as (select 1 as x) select x from c"
+    assert kept.occurrences == ()
+    assert blocks("select x from s.t").without_unread().relations == ("s.t",)
