@@ -99,10 +99,12 @@ def publish(
             transaction.begin(is_wiped=base.published is None)
             rows_changed = {write.spec.name: transaction.write(write) for write in writes}
             transaction.drop(state.models.keys() - names)
-            write_descriptions(connection, descriptions)
+            if not store.is_described(state, descriptions):
+                write_descriptions(connection, descriptions)
             write_pages(connection, pages)
-            transaction.finish({spec.unique_id: spec.name for spec in served})
+            published = transaction.finish({spec.unique_id: spec.name for spec in served})
             how.step("publish.in_transaction")
+        store.note_described(replace(state, published=published), descriptions)
         how.step("publish.after")
         took_ms = ms_since(started)
         rebuilt = tuple(transaction.rebuilt)

@@ -26,7 +26,7 @@ from livemart.publish.writes import ModelWrite, ReadChange, form_of
 from livemart.state.snapshots import Snapshot
 from livemart.store.connections import is_of_the_statement
 from livemart.store.schema import CHANGES, MODELS, PUBLISHED, RETIRED, Layout, table_name
-from livemart.store.served import ServedModel
+from livemart.store.served import Published, ServedModel
 from livemart.store.store import StoredModel, StoreState, make_tables
 
 # Above it readers take all rows again: a log as long as the table saves them nothing.
@@ -122,8 +122,11 @@ class Transaction:
             self.connection.execute(sa.delete(MODELS).where(MODELS.c.model == name))
             self._forget_changes(name)
 
-    def finish(self, names: Mapping[str, str]) -> None:
-        """Point readers to the snapshot, and forget what is too old; `names`: by unique id."""
+    def finish(self, names: Mapping[str, str]) -> Published:
+        """Point readers to the snapshot, forget what is too old; return what readers find.
+
+        `names`: by unique id.
+        """
         snapshot, now = self.snapshot, self.how.now()
         same = PUBLISHED.c.snapshot_id == snapshot.snapshot_id
         self.connection.execute(sa.delete(PUBLISHED).where(same))
@@ -147,6 +150,7 @@ class Transaction:
         )
         prune(self.connection, now, self.how.change_retention)
         _give_back_pages(self.connection)
+        return Published(snapshot.snapshot_id, snapshot.as_of, now, snapshot.epoch, now)
 
     def _since(self, name: str) -> tuple[int, str | None]:
         """Return since which snapshot a refused model is not that of the others, and its age."""

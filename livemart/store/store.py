@@ -29,7 +29,7 @@ from livemart.store.schema import (
     bag_column,
     served_table,
 )
-from livemart.store.served import Published, ServedModel
+from livemart.store.served import ModelDescription, Published, ServedModel
 
 # Beside others' locks in the same database; the second part is the schema.
 _ADVISORY_LOCK = 0x6C697665
@@ -82,6 +82,8 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        # The descriptions that came with the last publication, and the store behind it.
+        self._described: tuple[object, Mapping[str, ModelDescription]] | None = None
 
     @classmethod
     def open(cls, url: str) -> Store:
@@ -100,6 +102,16 @@ class Store:
                 schema = sa.func.hashtext(sa.func.current_schema())
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK, schema)))
             yield connection
+
+    def is_described(self, state: StoreState, descriptions: Mapping[str, ModelDescription]) -> bool:
+        """Return True if a store in this state is known to hold these descriptions."""
+        return self._described == (state.identity, descriptions)
+
+    def note_described(
+        self, state: StoreState, descriptions: Mapping[str, ModelDescription]
+    ) -> None:
+        """Note that a store in this state, which was committed, holds these descriptions."""
+        self._described = state.identity, descriptions
 
     def close(self) -> None:
         """Close all connections."""

@@ -25,7 +25,7 @@ import structlog
 from livemart.serve.live.shelf import Answer
 from livemart.store.reader import StoreReader
 
-# Each caller has one at a time, so one is left to the others.
+# A caller has one large answer at a time, and one page of changes, which is soon read.
 MOST_PROCESSES = 2
 _NICE = 5
 _IDLE_S = 300.0
