@@ -1,9 +1,10 @@
 """`make bench-serve`: what a reader of the page waits for.
 
 A server in a separate process, on one core: dashboard reads at a steady rate while snapshots are
-published. Then the same reads beside silent connections and a greedy caller, who asks on many
+published. Then the same reads beside silent connections and a greedy token, which asks on many
 connections for as many rows as an answer may have, and asks again at once. Then the time from a
-commit in the store to the last of many push clients. With `--pipeline` (needs Java) also the time
+commit in the store to the last of many push clients. Then a small pull and a copy of all rows of a
+model, beside plain SQL on the same rows in PostgreSQL. With `--pipeline` (needs Java) also the time
 from a file in the landing folder to a push client of `up`. JSON lines on standard output, progress
 on standard error.
 
@@ -22,12 +23,14 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 
+from bench.pulls import measure_peer, measure_pulls
 from bench.refresh import report
 from bench.serving_store import restaurant_id
+from livemart.serve.auth.tokens import TokenStore
 
 ROOT = Path(__file__).resolve().parents[1]
 _CONNECTIONS = 64
@@ -60,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warehouse = Path(name) / "warehouse"
         url = f"sqlite:///{warehouse}/_livemart/serving.db"
         run_publisher(url, given.restaurants, 1)
+        given.token, given.greedy_token = make_tokens(url)
         say("filled the store")
         with serving(warehouse) as (address, used_s):
             count = round((given.seconds + given.warm_up) / given.every) + 1
@@ -86,6 +90,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report(f"push_{given.clients}_clients_slowest_s", max(last))
             report(f"push_{given.clients}_half_of_them_s", median(half))
             report(f"push_{given.clients}_server_cpu_s", median(cpu))
+        with serving(warehouse) as (address, _):
+            own = measure_pulls(address, given.token, given.restaurants)
+        say("pulled rows")
+        peer = measure_peer(given.restaurants)
+        for name, value in own.items():
+            report(name, value)
+            if peer is not None:
+                report(f"postgres_{name}", peer[name])
+                report(f"{name}_over_postgres", value / peer[name])
         if given.pipeline:
             from bench.freshness import measure_freshness
 
@@ -106,7 +119,7 @@ async def read_steadily(address: Address, given: argparse.Namespace) -> list[flo
 
     async def read(path: str, due: float, counts: bool) -> None:
         reader, writer = await idle.get()
-        request = f"GET {path} HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode()
+        request = request_of(address, path, given.token)
         try:
             writer.write(request)
             status, _ = await read_answer(reader)
@@ -139,7 +152,7 @@ async def read_beside_others(
     address: Address, given: argparse.Namespace
 ) -> tuple[list[float], dict[int, int]]:
     """Return the same beside others, and how many answers the greedy caller had by status."""
-    async with silent(address, given.idle), greedy(address, given.greedy) as pulls:
+    async with silent(address, given.idle), greedy(address, given) as pulls:
         return await read_steadily(address, given), pulls
 
 
@@ -161,8 +174,8 @@ async def silent(address: Address, count: int) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def greedy(address: Address, count: int) -> AsyncIterator[dict[int, int]]:
-    """Pull rows on so many connections of one other address; yield the answers by status."""
+async def greedy(address: Address, given: argparse.Namespace) -> AsyncIterator[dict[int, int]]:
+    """Pull rows on many connections with one other token; yield the answers by status."""
     answers: dict[int, int] = {}
     path = "/v1/models/restaurant_sales_trend?limit=10000"
 
@@ -170,12 +183,12 @@ async def greedy(address: Address, count: int) -> AsyncIterator[dict[int, int]]:
         reader, writer = await asyncio.open_connection(*address, local_addr=("127.0.0.2", 0))
         with suppress(OSError, asyncio.IncompleteReadError):
             while True:
-                writer.write(f"GET {path} HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode())
+                writer.write(request_of(address, path, given.greedy_token))
                 status, _ = await read_answer(reader)
                 answers[status] = answers.get(status, 0) + 1
         writer.close()
 
-    async with cancelled([pull() for _ in range(count)]):
+    async with cancelled([pull() for _ in range(given.greedy)]):
         yield answers
 
 
@@ -189,6 +202,19 @@ async def cancelled(coroutines: Sequence[Coroutine[None, None, None]]) -> AsyncI
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def request_of(address: Address, path: str, token: str) -> bytes:
+    """Return the bytes that ask for a path."""
+    lines = [f"GET {path} HTTP/1.1", f"Host: {address[0]}", f"Authorization: Bearer {token}"]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def make_tokens(url: str) -> tuple[str, str]:
+    """Return two tokens that may read everything: the dashboard's and the greedy one."""
+    with closing(TokenStore(url)) as tokens:
+        one, other = (tokens.create(name, is_admin=True)[0] for name in ("dashboard", "greedy"))
+    return one, other
 
 
 async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
@@ -211,7 +237,7 @@ async def push_to_all(
         window = _WINDOWS[number % len(_WINDOWS)]
         reader, writer = await asyncio.open_connection(*address)
         path = f"/v1/restaurants/{restaurant}/stream?window={window}"
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode())
+        writer.write(request_of(address, path, given.token))
         try:
             while line := await reader.readline():
                 if line.startswith(b"id: "):

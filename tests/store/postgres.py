@@ -42,6 +42,12 @@ class Postgres:
         """Where its unix socket is."""
         return str(self._folder / f".s.PGSQL.{self.port}")
 
+    @property
+    def process_id(self) -> int:
+        """The process that starts one for each connection."""
+        assert self._server is not None
+        return self._server.pid
+
     def new_store(self) -> str:
         """Make an empty schema and return its URL; a database each would be 7 MB."""
         name = f"store_{next(self._numbers)}"
