@@ -28,7 +28,7 @@ _CACHED_VERSIONS = 16
 class NetChanges:
     """Net changes by commit, the newest of them kept in memory, up to a number of bytes."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int = 256 << 20) -> None:
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._changes: OrderedDict[LogFile, pa.Table] = OrderedDict()

@@ -18,6 +18,7 @@ from livemart.delta.log import Action, write_entry
 from livemart.delta.parquet import in_parallel, write_files
 from livemart.delta.small_lane import partition_texts, remove_action
 from livemart.delta.version import DataFile, TableVersion
+from livemart.errors import RefreshError
 
 _APP_ID = "livemart/compaction"
 # Held in memory at once: Spark may have written any number of small files.
@@ -43,7 +44,11 @@ def commit_compaction(files: TableVersion, *, quiet_since: datetime, until: floa
     for small in _small_files(files, quiet_since):
         if time.monotonic() > until:
             break
-        tables = in_parallel(lambda file: files.read_file(file, files.schema.names), small)
+        try:
+            tables = in_parallel(lambda file: files.read_file(file, files.schema.names), small)
+        except RefreshError:
+            # Only Spark can read one of them.
+            continue
         stored = [rows.drop_columns(list(files.partition_columns)) for rows in tables]
         pieces = lay_out(stored, stored[0].slice(0, 0), None)
         parts = [(partition_texts(small[0]), rows) for rows in pieces]

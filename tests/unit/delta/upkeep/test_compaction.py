@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +15,10 @@ from livemart.arrow.change_sets import as_added
 from livemart.delta.parquet import write_files
 from livemart.delta.tags import Tag
 from livemart.delta.upkeep import compaction
+from livemart.delta.upkeep.old_files import old_files
+from livemart.delta.version import DataFile, TableVersion
 from livemart.delta.warehouse import Warehouse
+from livemart.errors import RefreshError
 from tests.aged_tables import age
 
 RELATION = "mart.panes"
@@ -112,3 +116,38 @@ def test_a_table_of_others_that_only_spark_can_write_stays_as_it_is(days: Wareho
     DeltaTable(str(days.path(RELATION))).alter.add_constraint({"known": "n >= 0"})
 
     assert days.compact(RELATION, _AN_HOUR_AGO) == 0
+
+
+def test_a_partition_that_only_spark_can_read_is_left_and_the_others_are_merged(
+    days: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_file = TableVersion.read_file
+
+    def read(files: TableVersion, file: DataFile, columns: Sequence[str]) -> pa.Table:
+        if file.partition["day"].as_py() is None:
+            raise RefreshError("CDF_UNAVAILABLE", "its variants are in pieces", hint="none")
+        return read_file(files, file, columns)
+
+    monkeypatch.setattr(TableVersion, "read_file", read)
+
+    assert days.compact(RELATION, _AN_HOUR_AGO) == 6
+    assert files_by_day(days) == {"2026-03-01": 1, None: 6, "2026-03-03": 6}
+
+
+def test_files_of_a_commit_that_was_cut_off_are_old_files_later(
+    days: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compaction, "write_entry", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        days.compact(RELATION, _AN_HOUR_AGO)
+
+    rows = Warehouse(days.root).read(RELATION)
+    assert rows.num_rows == 18
+    age(days.path(RELATION), days=8)
+    storage = days.storage(RELATION)
+    assert len(old_files(storage)) == 2
+    storage.delete(it.name for it in old_files(storage))
+    assert Warehouse(days.root).read(RELATION).equals(rows)
