@@ -14,11 +14,12 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from deltalake import DeltaTable
+from typing import TYPE_CHECKING, Any
 
 from livemart.storage.storage import Missing, Storage
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 Action = Mapping[str, Any]
 # The folder, name and ETag of a commit's file.
