@@ -13,16 +13,19 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from httpx2 import Response
 
+from livemart.project.declared.model_page import parse_page
 from livemart.serve.page import model_page
 from livemart.serve.page.text import DASH
-from livemart.store.served import ModelDescription
+from livemart.store.served import ModelDescription, ProjectPages
 from livemart.store.store import Store
 from tests.serve.apps import Site, site
 from tests.serve.page.any_models import DESCRIPTIONS, EVIL, KEYS, PAGES, any_models
-from tests.store.stores import fill_store
+from tests.store.stores import RESTAURANTS, fill_store, reference_tables
 
+ROOT = Path(__file__).resolve().parents[3]
 HTML = "text/html,*/*;q=0.8"
 SECRET = "select * from {{ ref('secret_costs') }}"
 
@@ -419,3 +422,25 @@ def test_a_single_row_shows_the_tiles_of_the_project_and_names_of_no_column_to_a
 
     assert re.findall(r"<h3>(\w+)</h3>", text) == ["sales_amount", "order_count"]
     assert "name no_such_column, which is no column of this model" in text
+
+
+def test_all_restaurants_are_seen_at_a_glance_with_the_digits_of_their_currency(
+    tmp_path: Path,
+) -> None:
+    text = (ROOT / "models" / "marts" / "_marts__models.yml").read_text(encoding="utf-8")
+    of_project = {model["name"]: model for model in yaml.safe_load(text)["models"]}
+    meta = of_project["restaurant_order_metrics"]["config"]["meta"]["livemart"]["page"]
+    page, _ = parse_page(meta, "marts.yml: restaurant_order_metrics")
+    with site(tmp_path, page=True) as here:
+        pages = ProjectPages({"restaurant_order_metrics": page})
+        fill_store(here.url, reference_tables(), pages=pages)
+        here.until(lambda: here.shows(1))
+        answer = ask(here, "/models/restaurant_order_metrics?window_hours=eq.24", here.bearer())
+
+    heads = re.findall(r'<a href="[^"]*">(\w+)<span class="arrow"', answer.text)
+    rows = [dict(zip(heads, row, strict=True)) for row in rows_of(answer)]
+    sales = {row["currency_code"]: row["sales_amount"] for row in rows}
+    assert "<h1>All restaurants</h1>" in answer.text
+    assert {row["window_hours"] for row in rows} == {"24"} and len(rows) == len(RESTAURANTS)
+    assert re.fullmatch(r"JP¥[\d,]+", sales["JPY"])
+    assert re.fullmatch(r"€[\d,]+\.\d\d", sales["EUR"])
