@@ -10,12 +10,9 @@ import gc
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -31,7 +28,6 @@ from livemart.cli.flags import (
     SELECTION,
     SERVING_STORE,
     SPARK,
-    flag_words,
     json_or_text,
     print_answer,
     settings_folder,
@@ -39,20 +35,18 @@ from livemart.cli.flags import (
 )
 from livemart.cli.ingest import ingest
 from livemart.cli.letters import dead_letters, read_moment
+from livemart.cli.running import (
+    name_unread,
+    opened,
+    reporting,
+    run_both,
+    run_server,
+    run_stream,
+    say,
+)
 from livemart.cli.snapshots import diff, history, keep
 from livemart.cli.starting import completion, init
 from livemart.cli.tether import Tether
-from livemart.intervals import format_interval
-from livemart.settings import Settings
-
-if TYPE_CHECKING:
-    from livemart.run.events import ReportEvent
-    from livemart.run.pipeline import Pipeline
-    from livemart.run.runtime import Runtime
-
-
-# For `up`, unless `stop_timeout` is set: Docker waits for 10 s before it kills.
-UP_STOP_TIMEOUT = timedelta(seconds=5)
 
 
 class _Command(click.Command):
@@ -135,11 +129,11 @@ def build(new_epoch: bool, **flags: Any) -> None:
 
     With --select, --exclude or --selector, build only the selected models and refresh the others.
     """
-    with _run(flags, builds=True) as (runtime, pipeline):
+    with opened(flags, builds=True) as (runtime, pipeline):
         selection = runtime.settings.selection
         if not selection:
             done = pipeline.build(new_epoch=new_epoch)
-            _tell_unread(runtime.settings)
+            name_unread(runtime.settings)
             finish(done)
         if new_epoch:
             raise click.UsageError(f"--new-epoch builds everything: leave out {selection}")
@@ -161,11 +155,11 @@ def refresh(**flags: Any) -> None:
         with interruptible(settings.stop_timeout):
             if has_nothing_to_do(settings):
                 with RunNotes(settings, "refresh").until_end():
-                    _tell_unread(settings)
+                    name_unread(settings)
                     finish_idle()
-    with _run(flags, is_short=True, leaves_out=True) as (runtime, pipeline):
+    with opened(flags, is_short=True, leaves_out=True) as (runtime, pipeline):
         done = pipeline.refresh()
-        _tell_unread(runtime.settings)
+        name_unread(runtime.settings)
         finish(done)
 
 
@@ -174,7 +168,7 @@ def refresh(**flags: Any) -> None:
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
     """Refresh continuously, until Ctrl-C; selections work as in `refresh`."""
-    _stream(flags)
+    run_stream(flags)
 
 
 @cli.command()
@@ -188,16 +182,16 @@ def up(part: str | None, **flags: Any) -> None:
     hangs, it is restarted, and the other continues.
     """
     if part is None:
-        _supervise(flags)
+        run_both(flags)
     elif part == "check":
         with reported_errors(flags) as settings, interruptible(settings.stop_timeout):
             from livemart.run.runtime import check_project
 
             check_project(settings)
     elif part == "engine":
-        _stream(flags, Tether())
+        run_stream(flags, Tether())
     else:
-        _serve(flags, Tether())
+        run_server(flags, Tether())
 
 
 @cli.command()
@@ -205,7 +199,7 @@ def up(part: str | None, **flags: Any) -> None:
 @click.option("--every", metavar="INTERVAL", help="Interval for judging staleness.")
 def serve(**flags: Any) -> None:
     """Serve the API and the page from a store that another process fills, until Ctrl-C."""
-    _serve(flags)
+    run_server(flags)
 
 
 @cli.group()
@@ -257,7 +251,7 @@ def create_token(
 
         lasts = lifetime_of(expires)
         place = check_place(settings, tenant, unseen=unseen)
-        with open_tokens(settings, say=_say) as tokens:
+        with open_tokens(settings, say=say) as tokens:
             text, created = tokens.create(
                 name, tenants=tenant, sources=sources, is_admin=admin, lasts=lasts
             )
@@ -286,7 +280,7 @@ def revoke_token(token_id: str, **flags: Any) -> None:
     with reported_errors(flags, extra="serve") as settings:
         from livemart.serve.auth.report import open_tokens
 
-        with open_tokens(settings, say=_say) as tokens:
+        with open_tokens(settings, say=say) as tokens:
             revoked = tokens.revoke(token_id)
         click.echo(f"revoked {revoked.token_id} ({revoked.name})", err=True)
 
@@ -303,7 +297,7 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
         from livemart.plan.undeclared_columns import require_declared
         from livemart.run.runtime import load_plans
 
-        with _reporting(settings) as report:
+        with reporting(settings) as report:
             project, plans, chosen = load_plans(settings, report)
         answer = describe_plans(project, plans.models, chosen)
         print_answer(output, answer, render_plans(answer))
@@ -331,7 +325,7 @@ def corrections(output: str, since: datetime | None, **flags: Any) -> None:
         from livemart.run.runtime import load_plans
         from livemart.state.snapshots import SnapshotLog
 
-        with _reporting(settings) as report:
+        with reporting(settings) as report:
             project, plans, chosen = load_plans(settings, report)
         earliest = since or datetime.now(UTC) - timedelta(days=7)
         snapshots = SnapshotLog(settings.warehouse).since(earliest)
@@ -354,7 +348,7 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
     with reported_errors(flags) as settings:
         from livemart.inspect.verify import exit_code, render_comparison, verify_snapshot
 
-        with interruptible(settings.stop_timeout), _reporting(settings) as report:
+        with interruptible(settings.stop_timeout), reporting(settings) as report:
             comparisons = []
             for comparison in verify_snapshot(settings, report):
                 comparisons.append(comparison)
@@ -479,157 +473,6 @@ def doctor(output: str, **flags: Any) -> None:
         print_answer(output, list(map(asdict, findings)), render_findings(findings))
         if any(finding.is_problem for finding in findings):
             sys.exit(2)
-
-
-@contextmanager
-def _reporting(settings: Settings) -> Iterator[ReportEvent]:
-    """Yield a function that shows on standard error where a command is, and that it goes on."""
-    from livemart.observe.logs import configure_logs
-    from livemart.observe.progress import open_watcher
-
-    configure_logs(settings.log_format, debug=settings.debug)
-    with open_watcher(settings.log_format) as watcher:
-        yield watcher.handle
-
-
-def _stream(flags: dict[str, Any], tether: Tether | None = None) -> None:
-    is_supervised = tether is not None
-    with _run(flags, has_guests=True, leaves_out=True, is_supervised=is_supervised) as (
-        runtime,
-        pipeline,
-    ):
-        from livemart.run.stream import Stream
-
-        if tether is not None:
-            tether.report_ready()
-        finish(Stream(pipeline).run(runtime.settings.every))
-
-
-def _serve(flags: dict[str, Any], tether: Tether | None = None) -> None:
-    with reported_errors(flags, extra="serve") as settings:
-        from livemart.observe.logs import configure_logs
-        from livemart.serve.server import open_server
-
-        configure_logs(settings.log_format, debug=settings.debug)
-        with (
-            interruptible(settings.stop_timeout, is_supervised=tether is not None) as interrupts,
-            open_server(settings, interrupts.stop.set) as greeting,
-        ):
-            interrupts.install(patient=True)
-            click.echo(greeting, err=True)
-            if tether is not None:
-                tether.report_ready()
-            interrupts.stop.wait()
-
-
-def _supervise(flags: dict[str, Any]) -> None:
-    """Run engine and server as two processes until a signal."""
-    with reported_errors(flags, extra="serve") as settings:
-        from livemart.cli.health_probe import HealthProbe
-        from livemart.cli.supervisor import SupervisedProcess, run_once, supervise
-        from livemart.observe.logs import configure_logs
-        from livemart.project.profiles import find_profiles
-        from livemart.serve.address import bound
-
-        configure_logs(settings.log_format, debug=settings.debug)
-        patience, environment = settings.stop_timeout, {}
-        if "stop_timeout" not in settings.model_fields_set:
-            patience = UP_STOP_TIMEOUT
-            environment["LIVEMART_STOP_TIMEOUT"] = format_interval(patience)
-        # Only the second signal gives up, not the supervisor's patience.
-        with interruptible(patience + timedelta(hours=1)) as interrupts:
-            find_profiles(settings.project_dir, settings.profiles_dir)
-            with bound(settings) as listener:
-                address = listener.getsockname()[:2]
-                place = {"host": settings.host, "port": str(address[1])}
-                command = [sys.executable, "-P", "-m", "livemart", "up"]
-                command += flag_words(click.get_current_context().command, {**flags, **place})
-                # The server creates its store in the warehouse: first check the project.
-                # dbt takes 200 MB, which this long process must not keep.
-                if code := run_once([*command, "--part=check"]):
-                    sys.exit(code)
-                interrupts.install(patient=True)
-                server, engine = (
-                    SupervisedProcess(
-                        name,
-                        [*command, f"--part={name}"],
-                        environment=environment,
-                        probe=HealthProbe(address) if name == "server" else None,
-                    )
-                    for name in ("server", "engine")
-                )
-                ended = supervise((server, engine), interrupts.stop, interrupts.abandon, patience)
-        sys.exit(ended)
-
-
-@contextmanager
-def _run(
-    flags: dict[str, Any],
-    *,
-    has_guests: bool = False,
-    is_short: bool = False,
-    leaves_out: bool = False,
-    builds: bool = False,
-    is_supervised: bool = False,
-) -> Iterator[tuple[Runtime, Pipeline]]:
-    """Open everything that writing needs, with the signals held."""
-    with reported_errors(flags) as settings:
-        from livemart.cli.goodbye import Goodbye
-        from livemart.observe.logs import configure_logs
-        from livemart.observe.progress import open_watcher
-        from livemart.observe.run_notes import RunNotes
-        from livemart.run.events import to_all
-        from livemart.run.runtime import open_runtime
-
-        configure_logs(settings.log_format, debug=settings.debug)
-        notes = RunNotes(settings, click.get_current_context().info_name or "run")
-        goodbye = Goodbye(settings.stop_timeout, _say)
-
-        with (
-            notes.until_end(),
-            interruptible(
-                settings.stop_timeout, goodbye.begin, is_supervised=is_supervised
-            ) as interrupts,
-            open_watcher(settings.log_format) as shown,
-            open_runtime(
-                settings,
-                report := to_all(notes.handle, goodbye.handle, shown.handle),
-                has_guests=has_guests,
-                is_short=is_short,
-                builds=builds,
-                meanwhile=partial(import_module, "livemart.run.pipeline"),
-            ) as runtime,
-            # Inside, the run still holds the warehouse.
-            notes.until_end(interrupts.stop.is_set),
-        ):
-            from livemart.run.pipeline import Pipeline
-
-            interrupts.install(patient=True)
-            goodbye.waits = True
-            notes.knows(runtime.project)
-            pipeline = Pipeline(
-                runtime,
-                report,
-                stop=interrupts.stop,
-                abandon=interrupts.abandon,
-                leaves_out=leaves_out,
-            )
-            try:
-                yield runtime, pipeline
-            finally:
-                goodbye.end()
-
-
-def _tell_unread(settings: Settings) -> None:
-    """Name delivered files that no source reads."""
-    from livemart.land.sources.files.unread import unread_files
-
-    for unread in unread_files(settings.warehouse, settings.landing):
-        _say(str(unread))
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
 
 
 cli.add_command(ingest)
