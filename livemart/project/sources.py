@@ -6,10 +6,11 @@ nearest valid word.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath
 from types import NoneType
@@ -103,7 +104,8 @@ class _Reader:
         self._mistakes.refuse_unknown("SOURCE_KEY_UNKNOWN", self._meta, _KEYS, hint)
         self._columns.check()
         plain = partial(_plain_values, self._meta, self._refuse_value)
-        arrival = Arrival(**plain(Arrival, kind=(FILES_KIND, *_log_kinds())))
+        kinds = (FILES_KIND, *_log_kinds(tuple(sys.path)))
+        arrival = Arrival(**plain(Arrival, kind=kinds))
         is_of_files = arrival.kind == FILES_KIND
         arrival = replace(
             arrival, path=self._path() if is_of_files else "", options=self._options()
@@ -507,6 +509,11 @@ def _words_in(kind: Any) -> tuple[str, ...]:
     return of_parts[0] if len(of_parts) == 1 else ()
 
 
-def _log_kinds() -> tuple[str, ...]:
-    """Return the kinds of record logs that installed packages offer, sorted."""
+@cache
+def _log_kinds(places: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the kinds of record logs that installed packages offer, sorted.
+
+    Args:
+        places: where Python finds packages: all of them are looked into, which takes some ms.
+    """
     return tuple(sorted({entry.name for entry in entry_points(group=SOURCE_KINDS_GROUP)}))

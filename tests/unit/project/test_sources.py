@@ -203,6 +203,24 @@ def test_a_kind_is_one_of_those_that_packages_offer(
     )
 
 
+def test_installed_packages_are_looked_into_once_for_all_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+
+    def look(group: str) -> list[object]:
+        looks.append(group)
+        return []
+
+    monkeypatch.setattr("livemart.project.sources.entry_points", look)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    for name in ("sales", "shops"):
+        parse_source_spec({"path": "a/*"}, COLUMNS, f"models/_sources.yml: shop.{name}")
+
+    assert looks == ["livemart.sources"]
+
+
 @pytest.mark.parametrize(
     ("meta", "message"),
     [
