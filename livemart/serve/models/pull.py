@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,16 +17,7 @@ from starlette.responses import Response
 
 from livemart.serve.auth.callers import Caller, CallerOf
 from livemart.serve.auth.seal import Seal
-from livemart.serve.http.forms import (
-    ARROW,
-    CSV,
-    JSON,
-    PARQUET,
-    answer,
-    choose_form,
-    etag_of,
-    is_known,
-)
+from livemart.serve.http.forms import JSON, answer, choose_form, etag_of, is_known
 from livemart.serve.http.known_parameters import parameters_of, refuse_others, refuse_unread
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
@@ -38,18 +28,9 @@ from livemart.serve.live.snapshot_json import age_of, json_text, snapshot_head, 
 from livemart.serve.models import schemas
 from livemart.serve.models.event_ids import EventIds
 from livemart.serve.models.row_cursors import RowCursors, order_kinds, snapshot_gone
+from livemart.serve.models.row_forms import CONTENTS, FORMS, RowsFormat, choose_rows_format
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
-from livemart.serve.models.written_rows import (
-    SMALL,
-    ArrowRows,
-    CsvRows,
-    JsonRows,
-    ParquetRows,
-    PullQuery,
-    RowWriter,
-    WrittenRows,
-    write_answer,
-)
+from livemart.serve.models.written_rows import SMALL, PullQuery, WrittenRows, write_answer
 from livemart.serve.shares.shares import note_rows, shared_turn
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
@@ -60,37 +41,8 @@ _MOST_ROWS = 10_000
 # Each page of a walk may have others.
 _OF_A_PAGE = ("select", "limit", "after", "format")
 _TIMES = (*TIMESTAMPS, "date")
-_WRITERS: Mapping[str, type[RowWriter]] = {
-    JSON: JsonRows,
-    CSV: CsvRows,
-    ARROW: ArrowRows,
-    PARQUET: ParquetRows,
-}
-
-
-class RowsFormat(StrEnum):
-    """The form of an answer with rows, as a link names it."""
-
-    JSON = "json"
-    CSV = "csv"
-    ARROW = "arrow"
-    PARQUET = "parquet"
-
-
-_BY_NAME = {
-    RowsFormat.JSON: JSON,
-    RowsFormat.CSV: CSV,
-    RowsFormat.ARROW: ARROW,
-    RowsFormat.PARQUET: PARQUET,
-}
 
 ModelName = Annotated[str, Path(min_length=1, max_length=200, description="As in the project.")]
-_FORMS = {
-    CSV: {"schema": {"type": "string"}},
-    ARROW: {"schema": {"type": "string", "format": "binary"}},
-    PARQUET: {"schema": {"type": "string", "format": "binary"}},
-}
-
 _HEADERS = {
     "Livemart-Truncated": "`true` if rows were left out.",
     "Livemart-Next": "If rows were left out: sent back as `after` for the rows behind these.",
@@ -153,7 +105,7 @@ async def models(request: Request, caller: CallerOf) -> Response:
     "/{name}",
     operation_id="pull_rows",
     responses=answer_shapes(
-        schemas.Rows, _FORMS, headers=_HEADERS, further={410: "Rows have changed since."}
+        schemas.Rows, CONTENTS, headers=_HEADERS, further={410: "Rows have changed since."}
     ),
     openapi_extra=CONDITIONS,
 )
@@ -206,7 +158,8 @@ async def rows(
     page's snapshot. When rows of yours have changed since, the answer is 410; with `moving` the
     walk goes on in the newest snapshot.
     """
-    form = _BY_NAME[format_] if format_ else choose_form(request, list(_WRITERS))
+    kind = choose_rows_format(request, format_)
+    form = FORMS[kind]
     model, published = await find_model(request, caller, name)
 
     def ask(model: ServedModel) -> tuple[RowQuestion, Filters]:
@@ -230,22 +183,17 @@ async def rows(
         if after is not None:
             since, behind = cursors.read(after, order_kinds(model, row_question.order_by))
         asked: AskedRows = {
-            "tenants": caller.tenants,
-            "equals": filters.equals,
-            "since": filters.since,
-            "until": filters.until,
+            **asked_rows(caller, row_question, filters),
             "columns": row_question.columns,
-            "conditions": row_question.conditions,
-            "order_by": row_question.order_by,
-            "descending": row_question.descending,
             "behind": behind,
         }
-        return PullQuery(model, asked, limit, _WRITERS[form], cursors, since, moving)
+        return PullQuery(model, asked, limit, form.writer, cursors, since, moving)
 
     row_question, filters = ask(model)
     scope = "all" if caller.tenants is None else sorted(caller.tenants)
     span = (from_, to, time_column)
-    parts = ("rows", name, form, scope, sorted(filters.equals.items()), *span, limit, after, moving)
+    equals = sorted(filters.equals.items())
+    parts = ("rows", name, form.media, scope, equals, *span, limit, after, moving)
     if is_known(request, etag := etag_of(published, *parts, row_question)):
         return answer(request, b"", etag)
     answered = await _write(request, caller, model, query_of)
@@ -253,19 +201,18 @@ async def rows(
     note_rows(request, written.count)
     if written.is_gone:
         raise snapshot_gone()
-    response = answer(request, written.body, etag_of(published, *parts, row_question), form)
+    response = answer(request, written.body, etag_of(published, *parts, row_question), form.media)
     response.headers["Livemart-Truncated"] = "true" if written.is_truncated else "false"
     if written.next is not None:
         response.headers["Livemart-Next"] = written.next
     changes_after = EventIds(seal, name, caller.tenants).write(written.since)
     response.headers["Livemart-Changes-After"] = changes_after
-    if form != JSON:
+    if kind is not RowsFormat.JSON:
         response.headers["Livemart-Snapshot-Id"] = str(published.snapshot_id)
         response.headers["Livemart-As-Of"] = to_text(published.as_of) or ""
         if age := age_of(published, name):
             response.headers["Livemart-Set-Aside-Since"] = str(age["set_aside_since"])
             response.headers["Livemart-Refreshed-At"] = age["refreshed_at"] or ""
-        kind = next(name for name, it in _BY_NAME.items() if it == form)
         safe = "".join(sign if sign.isalnum() and sign.isascii() else "_" for sign in name)
         response.headers["Content-Disposition"] = f'attachment; filename="{safe}.{kind}"'
     return response
@@ -315,6 +262,18 @@ def unknown_model() -> ProblemError:
     return ProblemError("MODEL_UNKNOWN", "no model of this name exists that you may read")
 
 
+def readable_model(models: Mapping[str, ServedModel], caller: Caller, name: str) -> ServedModel:
+    """Return a model that the caller may read.
+
+    Raises:
+        ProblemError: MODEL_UNKNOWN.
+    """
+    model = models.get(name)
+    if model is None or not may_read(caller, model):
+        raise unknown_model()
+    return model
+
+
 async def find_model(request: Request, caller: Caller, name: str) -> tuple[ServedModel, Published]:
     """Return a served model that the caller may read, and the snapshot that has it.
 
@@ -322,10 +281,20 @@ async def find_model(request: Request, caller: Caller, name: str) -> tuple[Serve
         ProblemError: MODEL_UNKNOWN, NOTHING_PUBLISHED.
     """
     served = await part_of(request, Readings).models()
-    model = served.value.get(name)
-    if model is None or not may_read(caller, model):
-        raise unknown_model()
-    return model, served.published
+    return readable_model(served.value, caller, name), served.published
+
+
+def asked_rows(caller: Caller, row_question: RowQuestion, filters: Filters) -> AskedRows:
+    """Return the rows that a query asks for, those of the caller's tenants."""
+    return {
+        "tenants": caller.tenants,
+        "equals": filters.equals,
+        "since": filters.since,
+        "until": filters.until,
+        "conditions": row_question.conditions,
+        "order_by": row_question.order_by,
+        "descending": row_question.descending,
+    }
 
 
 def _question_of(request: Request) -> str:

@@ -19,8 +19,9 @@ from livemart.serve.auth.seal import Seal
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.snapshot_json import json_text
-from livemart.serve.models.pull import Filters, may_read, read_filters, unknown_model
+from livemart.serve.models.pull import Filters, asked_rows, read_filters
 from livemart.serve.models.row_cursors import RowCursors, order_kinds
+from livemart.serve.models.row_forms import FORMS
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
 from livemart.serve.models.written_rows import row_place
 from livemart.serve.page.chart_view import ChartView, build_chart
@@ -47,7 +48,6 @@ from livemart.serve.page.number_formats import NumberFormats
 from livemart.serve.shares.shares import note_rows
 from livemart.store.positions import Position
 from livemart.store.row_places import order_columns
-from livemart.store.served import ServedModel
 from livemart.store.snapshot_view import AskedRows, SnapshotView
 
 MOST_SHOWN = 100
@@ -64,7 +64,6 @@ _FROM_LARGE = (
     "the rows below."
 )
 MOST_LOADED = 10_000
-FORMS = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow", "json": "JSON"}
 _CHARTS = [("lines", "Lines"), ("bars", "Bars"), ("tiles", "Tiles"), ("none", "None")]
 _MOMENT: TypeAdapter[datetime] = TypeAdapter(datetime)
 
@@ -83,18 +82,6 @@ class ShownRows:
     has_changed: bool
 
 
-def find_served(view: SnapshotView, caller: Caller, name: str) -> ServedModel:
-    """Return a model that the caller may read.
-
-    Raises:
-        ProblemError: MODEL_UNKNOWN.
-    """
-    model = view.models().get(name)
-    if model is None or not may_read(caller, model):
-        raise unknown_model()
-    return model
-
-
 def read_rows(
     request: Request, caller: Caller, view: SnapshotView, address: ModelAddress
 ) -> tuple[ShownRows, ChartView | None]:
@@ -107,7 +94,7 @@ def read_rows(
     after = address.first("after")
     question = read_row_question(model, address.conditions, address.first("select"), address.order)
     filters = _read_filters(address)
-    asked = _asked(caller, question, filters)
+    asked = asked_rows(caller, question, filters)
     limit = _read_limit(address)
     in_turn = order_columns(model, question.order_by)
     currency = [address.page.currency] if address.page.currency in model.kinds else []
@@ -149,7 +136,9 @@ def build_page(
         "has_changed": shown.has_changed,
         "is_later": address.first("after") is not None,
         "next_href": shown.next and address.next_page(shown.next),
-        "downloads": [(word, address.download(form, MOST_LOADED)) for form, word in FORMS.items()],
+        "downloads": [
+            (form.word, address.download(name, MOST_LOADED)) for name, form in FORMS.items()
+        ],
         "operators": list(OPERATORS.items()),
         "filterable": [(name, name) for name in kinds],
         "chart_kinds": _CHARTS,
@@ -227,18 +216,6 @@ def _choose_chart(address: ModelAddress, rows: Sequence[ChartRow], wish: ChartWi
     if chart is None and not asked.kind:
         chart = choose_chart(address.model, rows, replace(wish, kind=""))
     return chart
-
-
-def _asked(caller: Caller, question: RowQuestion, filters: Filters) -> AskedRows:
-    return {
-        "tenants": caller.tenants,
-        "equals": filters.equals,
-        "since": filters.since,
-        "until": filters.until,
-        "conditions": question.conditions,
-        "order_by": question.order_by,
-        "descending": question.descending,
-    }
 
 
 def _read_filters(address: ModelAddress) -> Filters:

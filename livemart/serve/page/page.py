@@ -37,7 +37,7 @@ from livemart.serve.letters.letter_desk import LetterDesk, read_place, utc_momen
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.run_watch import RunWatch
 from livemart.serve.live.snapshot_json import times_of
-from livemart.serve.models.pull import may_read
+from livemart.serve.models.pull import may_read, readable_model
 from livemart.serve.owner.bodies import restaurants_of
 from livemart.serve.owner.facts import WINDOWS, first_window, has_owner_models
 from livemart.serve.owner.owner_problems import OwnerProblemError
@@ -48,7 +48,7 @@ from livemart.serve.page.console_view import CONSOLE_PATH
 from livemart.serve.page.dashboard_page import read_dashboard, visible_dashboards
 from livemart.serve.page.letters_view import LETTERS_PATH, build_letters
 from livemart.serve.page.model_address import ModelAddress
-from livemart.serve.page.model_page import build_page, find_served, read_rows
+from livemart.serve.page.model_page import build_page, read_rows
 from livemart.serve.page.models_view import build_about, build_model
 from livemart.serve.page.run_words import failure_words, waiting_words
 from livemart.serve.page.templating import STATIC, render
@@ -216,7 +216,7 @@ def _models_page(request: Request, caller: CallerOf) -> Response:
 def _model_page(request: Request, caller: CallerOf, name: str) -> Response:
     """Answer with a model's rows and chart; its script asks for the same again."""
     with _newest(request) as view:
-        model = find_served(view, caller, name)
+        model = readable_model(view.models(), caller, name)
         page, unknown = view.pages().models.get(name, NO_PAGE).fitted(model.kinds)
         address = ModelAddress.of(model, request.query_params.multi_items(), page)
         if (filtered := address.filtered()) is not None:
