@@ -23,16 +23,17 @@ async def read_page(
 ) -> Page | None:
     """Return what is behind a position; None if there is no such model to follow any more."""
     readings = part_of(request, Readings)
+    # Others share the page of all changes: it waits behind nothing that this caller alone wants.
+    line = "filtered changes" if followed.conditions else "changes"
 
     async def load() -> Page | None:
-        async with shared_turn(request, caller, "changes") as held:
+        async with shared_turn(request, caller, line) as held:
             asked = (followed, position, MOST_RESET)
             small = await readings.read_anew(lambda view: write_page(view, *asked, is_small=True))
             page = small.value
             if page is not None and page.is_too_large:
-                # Not behind the caller's own large pulls: others may share this page.
-                line = "large" if page.is_reset else "large changes"
-                async with shared_turn(request, caller, line, 1):
+                is_own = page.is_reset or followed.conditions
+                async with shared_turn(request, caller, "large" if is_own else "large changes", 1):
                     page = (await readings.read_aside(write_page, *asked)).value
             held.rows = page.read if page else 0
             return page

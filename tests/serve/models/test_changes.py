@@ -7,7 +7,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -28,8 +28,9 @@ from livemart.serve.models import changes, written_changes
 from livemart.serve.models.changes import read_page
 from livemart.serve.models.event_ids import EventIds
 from livemart.serve.models.written_changes import Followed, Page
-from livemart.serve.shares.shares import Shares
+from livemart.serve.shares.shares import Shares, owner_of
 from livemart.store.positions import Position
+from livemart.store.predicates import ColumnCondition
 from livemart.store.reader import StoreReader
 from livemart.store.served import ChangePage
 from livemart.store.snapshot_view import SnapshotView
@@ -222,6 +223,31 @@ def test_a_model_that_is_not_served_any_more_has_no_page(desk: Desk) -> None:
     desk.publish(1, 1)
 
     assert desk.read((ALL, Position(1, None)), model="nothing") == [None]
+
+
+def test_a_page_that_others_share_waits_behind_no_stream_with_conditions(desk: Desk) -> None:
+    """A caller may have hundreds of these, each and each has another page."""
+    desk.publish(1, 1)
+    desk.publish(2, 1)
+    filtered = replace(
+        desk.followed(ALL), conditions=(ColumnCondition("amount", "gte", 1),), kinds=("bigint",)
+    )
+
+    async def ask() -> Page | None:
+        turns = desk.request.app.state.parts[Shares].turns
+        own = ("filtered changes", owner_of(desk.request, ALL))
+        for _ in range(2):
+            await turns.take(own, 2)
+        waits = asyncio.create_task(read_page(desk.request, ALL, filtered, Position(1, None)))
+        page = await read_page(desk.request, ALL, desk.followed(ALL), Position(1, None))
+        assert not waits.done()
+        turns.give_back(own)
+        assert await waits == page
+        return page
+
+    page = asyncio.run(ask())
+
+    assert page is not None and (page.read, page.sent) == (1, 1)
 
 
 def test_who_leaves_takes_the_page_of_others_not_along(desk: Desk) -> None:
