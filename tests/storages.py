@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -55,6 +55,19 @@ def place(
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
     return storage_in_bucket(server).location
+
+
+@pytest.fixture
+def memory_place(monkeypatch: pytest.MonkeyPatch) -> Location:
+    """An empty folder of a bucket that is kept in memory, as are all that are opened by a URL."""
+    stores: dict[str, MemoryStore] = {}
+
+    def open_in_memory(location: Location, _: Mapping[str, str]) -> ObjectStorage:
+        client = stores.setdefault(location.bucket, MemoryStore())
+        return ObjectStorage(location, client, {})
+
+    monkeypatch.setattr(ObjectStorage, "open", open_in_memory)
+    return Location.parse("s3://mart/eu")
 
 
 def storage_in_bucket(server: Buckets) -> ObjectStorage:

@@ -8,7 +8,10 @@ import pytest
 
 from livemart.project.graph import Project
 from livemart.run.leftovers import clear_leftovers
+from livemart.storage.location import Location
+from livemart.storage.opening import open_storage
 from tests.models import make_model
+from tests.storages import memory_place  # noqa: F401
 
 MODEL = make_model("model.m.totals")
 VIEW = make_model("model.m.seen", materialized="view")
@@ -85,3 +88,27 @@ def test_those_of_a_stage_are_cleared_as_well(tmp_path: Path) -> None:
 
     assert clear_leftovers(tmp_path, PROJECT) == ["_livemart_stages.totals__0a1b__1"]
     assert [path.name for path in stages.iterdir()] == ["kept__0a1b__1"]
+
+
+@pytest.mark.parametrize(
+    "names, is_cleared",
+    [
+        (("part-0.snappy.parquet",), True),
+        (("day=2026-03-01/part-0.parquet", "_delta_log/.tmp/0.json"), True),
+        (("_delta_log/00000000000000000000.json", "part-0.parquet"), False),
+        (("notes.txt", "part-0.parquet"), False),
+        (("backup/part-0.parquet",), False),
+        ((), False),
+    ],
+)
+def test_in_a_bucket_it_is_the_same(
+    names: tuple[str, ...],
+    is_cleared: bool,
+    memory_place: Location,  # noqa: F811
+) -> None:
+    storage = open_storage(memory_place / "m" / "totals")
+    for name in names:
+        storage.put(name, b"x")
+
+    assert clear_leftovers(memory_place, PROJECT) == ["m.totals"] * is_cleared
+    assert storage.names() == ([] if is_cleared else sorted(names))

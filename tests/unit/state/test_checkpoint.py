@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from livemart.errors import StateError
+from livemart.state.atomic_files import replace_file
 from livemart.state.checkpoint import EPOCH_FILE, Recorded, open_checkpoint, read_epoch
+from livemart.storage.location import Location
+from livemart.storage.opening import open_storage
 
 OFFSETS = 'v1\n{"batchWatermarkMs":0}\n{"logOffset":0}\n-\n12\n'
 
@@ -152,6 +155,31 @@ def test_a_new_epoch_keeps_the_old_checkpoint_and_names_what_it_replaces(tmp_pat
     assert json.loads((tmp_path / "c" / EPOCH_FILE).read_text())["replaces"] == old
     assert (kept[0] / "offsets" / "5").exists()
     assert not (tmp_path / "c" / "offsets" / "5").exists()
+
+
+def test_a_new_epoch_moves_the_checkpoint_of_a_bucket(memory_place: Location) -> None:
+    checkpoint, storage = memory_place / "c", open_storage(memory_place)
+    old = open_checkpoint(checkpoint, None, new_epoch=False)
+    replace_file(checkpoint / "offsets" / "5", OFFSETS)
+
+    made = open_checkpoint(checkpoint, Recorded(old.id, 5), new_epoch=True)
+
+    assert read_epoch(checkpoint) == made
+    (kept,) = (it for it in storage.folders() if it.startswith("c.replaced-"))
+    assert storage.names("c") == [f"c/{EPOCH_FILE}"]
+    assert storage.names(kept) == [f"{kept}/{EPOCH_FILE}", f"{kept}/offsets/5"]
+
+
+def test_the_rest_of_a_move_that_was_cut_short_is_moved_by_the_next(memory_place: Location) -> None:
+    # The epoch goes first: offsets without one are refused, and a new epoch takes them away.
+    replace_file(memory_place / "c" / "offsets" / "5", OFFSETS)
+    with pytest.raises(StateError, match="CHECKPOINT_LOST"):
+        open_checkpoint(memory_place / "c", Recorded("e1", 5), new_epoch=False)
+
+    made = open_checkpoint(memory_place / "c", Recorded("e1", 5), new_epoch=True)
+
+    assert made.replaces == "e1"
+    assert open_storage(memory_place).names("c") == [f"c/{EPOCH_FILE}"]
 
 
 def test_a_new_epoch_that_was_interrupted_goes_on(tmp_path: Path) -> None:

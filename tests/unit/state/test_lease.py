@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from obstore.store import MemoryStore
 
 from livemart.errors import StateError
 from livemart.state import lease as lease_module
@@ -18,7 +16,6 @@ from livemart.state.lease import Lease, break_lease, hold_lease, read_lease
 from livemart.state.lock import hold_warehouse, who_holds
 from livemart.state.places import LocalFolder, StateFolder
 from livemart.storage.location import Location
-from livemart.storage.object import ObjectStorage
 from tests.waits import wait_until
 
 WAREHOUSE = Location.parse("s3://mart/eu")
@@ -26,14 +23,9 @@ FAR = Holder(7, "livemart up", "2026-03-01 12:00:00+00:00", host="far")
 
 
 @pytest.fixture(autouse=True)
-def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A bucket in memory; this machine is `here`."""
-    store = MemoryStore()
-
-    def open_in_memory(location: Location, _: Mapping[str, str]) -> ObjectStorage:
-        return ObjectStorage(location, store, {})
-
-    monkeypatch.setattr(ObjectStorage, "open", open_in_memory)
+def here(memory_place: Location, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """This machine, beside a bucket."""
+    assert memory_place == WAREHOUSE
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "here"))
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.storages import bucket_server, place
+from tests.storages import bucket_server, memory_place, place
 
-__all__ = ["bucket_server", "place"]
+__all__ = ["bucket_server", "memory_place", "place"]
