@@ -166,13 +166,14 @@ def start_stream(
             reader = reader.option("maxFilesPerTrigger", limits.max_files)
         if limits.max_bytes is not None:
             reader = reader.option("maxBytesPerTrigger", limits.max_bytes)
-        pattern = _listed(_idle_folder())
-        if slot.relations and _has_refused_names(landing, slot.path):
+        if not slot.relations:
+            pattern = _listed(_idle_folder())
+        elif _has_refused_names(landing, slot.path):
             for name, option in _LISTED.items():
                 reader = reader.option(name, option)
             reader = reader.option("pathGlobFilter", _name_filter(slot.path))
             pattern = _listed(folder_of(landing, slot.path))
-        elif slot.relations:
+        else:
             pattern = _spark_pattern(landing, slot.path)
         parts.append(reader.load(pattern).select(nothing))
     union: DataFrame = reduce(lambda one, other: one.unionAll(other), parts)
