@@ -269,9 +269,10 @@ def _sources(scope: Scope, flat: Flat, columns: Columns) -> dict[str, tuple[str,
     select = scope.expression
     if select.args.get("laterals") or not sources:
         return None
-    joins = select.args.get("joins") or ()
-    is_plain = all(not join.method and not join.args.get("using") for join in joins)
-    return sources if is_plain and len(items_of_from(select)) == len(sources) else None
+    joins, items = select.args.get("joins") or (), items_of_from(select)
+    is_plain = not any(join.method or join.args.get("using") for join in joins)
+    is_plain &= not any(item.args.get("pivots") for item in items)
+    return sources if is_plain and len(items) == len(sources) else None
 
 
 def _is_ambiguous(outputs: Mapping[str, exp.Expr], sources: Mapping[str, tuple[str, ...]]) -> bool:

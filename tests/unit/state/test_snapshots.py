@@ -148,14 +148,18 @@ def test_a_log_that_an_earlier_version_began_is_read_and_widened(tmp_path: Path)
     log = SnapshotLog(tmp_path)
     log.append(make_snapshot(1))
     path = str(tmp_path / "_livemart" / "snapshots")
-    rows = DeltaTable(path).to_pyarrow_table().drop_columns(["test_fingerprints", "drift"])
+    added = ["test_fingerprints", "drift", "stages", "stages_aside"]
+    rows = DeltaTable(path).to_pyarrow_table().drop_columns(added)
     write_deltalake(path, rows, mode="overwrite", schema_mode="overwrite")
     before = SnapshotLog(tmp_path).newest()
 
-    SnapshotLog(tmp_path).append(make_snapshot(2))
+    stages = {"stage.m.top__1": next(iter(make_snapshot(1).models.values()))}
+    newest = replace(make_snapshot(2), stages=stages)
+    SnapshotLog(tmp_path).append(newest)
 
     assert before == replace(make_snapshot(1), test_fingerprints={}, drift={})
-    assert SnapshotLog(tmp_path).rows(2) == [make_snapshot(2), before]
+    assert SnapshotLog(tmp_path).rows(2) == [newest, before]
+    assert before is not None and before.stored == before.models
 
 
 def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
