@@ -50,9 +50,10 @@ def hole_of(stage: Flat) -> Template[Occurrence]:
 
 
 def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
-    """Return a query that ends in ORDER BY and LIMIT as one without them, and a last step.
+    """Return a query that ends in LIMIT as one without it and its order, and a last step.
 
-    An expression that the order alone reads becomes a hidden column of the stage.
+    Without an order any rows are an answer. An expression that the order alone reads becomes a
+    hidden column of the stage.
 
     Args:
         flat: the whole query.
@@ -62,25 +63,27 @@ def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
         None if it is not certain that both steps together mean the query.
     """
     text, tree = flat.text, parse(flat.text)
-    ordered = tree.args.get("order")
-    if not isinstance(tree, exp.Select | exp.SetOperation) or ordered is None:
+    if not isinstance(tree, exp.Select | exp.SetOperation):
         return None
+    ordered = tree.args.get("order")
+    sorts = [item.this for item in ordered.expressions] if ordered is not None else []
     if any(tree.args.get(clause) for clause in ("windows", "sort", "cluster", "distribute")):
         return None
     tokens = outside_of_brackets(tokens_of(text))
     orders = [n for n, token in enumerate(tokens) if token.token_type is TokenType.ORDER_BY]
     limits = [n for n, token in enumerate(tokens) if token.token_type is TokenType.LIMIT]
-    if len(orders) != 1 or len(limits) != 1 or orders[0] > limits[0]:
+    if len(orders) != (ordered is not None) or len(limits) != 1 or orders > limits:
         return None
     if [token.token_type for token in tokens[limits[0] :]] not in _ENDS:
         return None
-    begin, items = tokens[orders[0]].start, _items(tokens[orders[0] + 1 : limits[0]])
-    if len(items) != len(ordered.expressions):
+    begin = tokens[(orders or limits)[0]].start
+    items = _items(tokens[orders[0] + 1 : limits[0]]) if orders else []
+    if len(items) != len(sorts):
         return None
     hidden: dict[str, str] = {}
     order, position = "\n", begin
-    for (start, end), item in zip(items, ordered.expressions, strict=True):
-        if not (is_read := _reads_outputs(item.this, names)):
+    for (start, end), sort in zip(items, sorts, strict=True):
+        if not (is_read := _reads_outputs(sort, names)):
             if is_read is None:
                 return None
             name = f"__livemart_order_{len(hidden) + 1}"

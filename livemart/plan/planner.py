@@ -52,7 +52,7 @@ _NAMELESS = "_col_"
 _MOST_STAGES = 8
 # How often a stage is cut into stages itself, and how many stages are tried for one query.
 _DEEPEST = 3
-_MOST_TRIED = 40
+_MOST_TRIED = 24
 
 _VARIES = Reason(
     "VARIES_WITH_RUN",

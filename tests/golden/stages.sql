@@ -105,3 +105,7 @@ full reason=GLOBAL_AGG;
 # title: a column without a name that a table can have
 select max(c.n) as most from (select restaurant_id, count(*) as `n n` from bronze.orders group by 1) as c (id, n);
 full reason=GLOBAL_AGG;
+
+# title: any groups, as no order says which
+select restaurant_id, count(*) as orders from bronze.orders group by restaurant_id limit 3;
+staged unique=(restaurant_id) stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) last=(select * from stage_1 limit 3);

@@ -59,6 +59,12 @@ TOTALS = "select k, sum(x) as total from a.t as t group by k"
             "select * from stage order by k limit 2",
         ),
         (
+            "select k, count(*) as n from a.t as t group by k limit 3 offset 2",
+            ("k", "n"),
+            "select k, count(*) as n from a.t as t group by k",
+            "select * from stage limit 3 offset 2",
+        ),
+        (
             "select distinct k from a.t as t order by case when k > 1 then 0 end, k limit 2",
             ("k",),
             "select distinct k from a.t as t",
@@ -76,7 +82,6 @@ def test_the_order_moves_to_the_last_step_with_hidden_columns_for_what_it_alone_
     "text",
     [
         "select k from a.t order by k",
-        "select k from a.t limit 3",
         "select k from a.t order by k limit all",
         "select k from a.t order by k limit 1 + 2",
         "select k from a.t order by all limit 3",
