@@ -84,7 +84,7 @@ class OpenTables:
                 version = handle.index.version
                 newest, following = (log_file(handle.storage, it) for it in (version, version + 1))
                 if newest != handle.log_file:
-                    handle.table = None  # dropped, or made anew
+                    handle.table = None  # dropped, or created again
                 elif following is None:
                     return handle.index
                 else:

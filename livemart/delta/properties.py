@@ -31,7 +31,7 @@ TABLE_PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableDeletionVectors": "false",
     **retention_properties(RETENTION),
-    # Upkeep removes old entries: whoever else does so does not know which versions have readers.
+    # Upkeep removes old entries: no other program knows which versions have readers.
     "delta.enableExpiredLogCleanup": "false",
     "delta.checkpointInterval": "10",
 }

@@ -1,4 +1,4 @@
-"""Gives Spark the rows that one model's refresh reads, under names of their own.
+"""Gives Spark the rows that one model's refresh reads, under separate names.
 
 Used by every strategy. Small lane: a slice is read into Arrow and Spark sees it as a temporary
 view. Large lane: the view is a query on the Delta table at its pinned version. The SQL above them
@@ -63,7 +63,7 @@ class SharedViews:
         self._registered: set[tuple[SparkSession, PinnedTable]] = set()
 
     def is_repeated(self, text: str) -> bool:
-        """Return whether a statement has run before, told by its text with labels; note it."""
+        """Return whether a statement ran before, known by its text with labels; note it."""
         with self._lock:
             key = hash(text)
             is_known = key in self._statements

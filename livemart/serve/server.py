@@ -1,4 +1,4 @@
-"""Runs the server in a thread of its own, from taking the address to a clean end.
+"""Runs the server in a separate thread, from taking the address to a clean end.
 
 Used by the commands `serve` and `up`, and by the demo: the main thread is left to them.
 """
@@ -42,8 +42,8 @@ _PATIENCE_S = 5
 # That the server closes its sockets is waited for whatever keeps the machine busy.
 _CLOSED_WITHIN_S = 60
 _BACKLOG = 4_096
-# asyncio takes as many in before it goes on with what it has; and where no file can be opened any
-# more, it tries as often, with a line in the log for each.
+# asyncio accepts as many connections before it continues with those that it has. Where no file can
+# be opened any more, it tries as often, with a line in the log for each.
 _ACCEPTED_AT_ONCE = 64
 # In ticks of uvicorn, of 0.1 s.
 _DEADLINES_EVERY = 5
@@ -156,7 +156,7 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
             ws="none",
             loop="asyncio",
             lifespan="on",
-            # Events are told by structlog.
+            # structlog logs the events.
             log_config=None,
             access_log=False,
             server_header=False,

@@ -232,7 +232,7 @@ def _in_the_way(relation: Relation, expr: exp.Expr) -> tuple[str, str] | None:
         joined = "store the joined rows in a model, and group that: both are incremental"
         match relation.side(expr):
             case "both":
-                return f"{sql_of(expr)} is made of both sides of a join", joined
+                return f"{sql_of(expr)} is computed from both sides of a join", joined
             case "right" if relation.kind not in ("inner", "cross"):
                 return f"{sql_of(expr)} is of the right side of a {relation.kind} join", joined
             case "right":

@@ -102,11 +102,11 @@ def scattered(tie: Reason) -> Reason:
     ...     " order by ordered_at desc) = 1) as n on o.shop_id = n.shop_id"
     ... )
     full: NONDETERMINISTIC_ORDER: rows may tie: ORDER BY orders.ordered_at DESC, and no
-        output column keeps together the rows that hang on it
+        output column keeps together the rows that depend on it
     """
     return replace(
         tie,
-        message=f"{tie.message}, and no output column keeps together the rows that hang on it",
+        message=f"{tie.message}, and no output column keeps together the rows that depend on it",
         suggestion=f"carry its PARTITION BY or GROUP BY to the output, or {tie.suggestion}",
     )
 

@@ -57,7 +57,7 @@ def _of_run(run: LastRun) -> Iterator[Metric]:
 
 def _of_totals(totals: RunTotals) -> Iterator[Metric]:
     for name, text, value in (
-        ("batches", "Micro-batches that came to a snapshot.", totals.batches),
+        ("batches", "Micro-batches that ended with a snapshot.", totals.batches),
         ("batch_duration_seconds", "Seconds that these took, added up.", totals.batch_seconds),
         ("failed_batches", "Micro-batches that failed, each attempt.", totals.failed_batches),
     ):
@@ -73,7 +73,7 @@ def _of_totals(totals: RunTotals) -> Iterator[Metric]:
 
 
 def _of_newest(newest: NewestBatch) -> Iterator[Metric]:
-    text = "Seconds that the newest micro-batch took that came to a snapshot."
+    text = "Seconds of the newest micro-batch that ended with a snapshot."
     yield _gauge("last_batch_duration_seconds", text, newest.took_s)
     text = "1 if the newest snapshot is held back by a failing test, else 0."
     yield _gauge("snapshot_held", text, newest.is_held)

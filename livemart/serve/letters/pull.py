@@ -53,7 +53,8 @@ def pull_letters(
     request: Request,
     caller: AdminOf,
     source: Annotated[
-        str | None, Query(max_length=400, description="Of this source table: bronze.orders.")
+        str | None,
+        Query(max_length=400, description="Letters of this source table: bronze.orders."),
     ] = None,
     reason: Annotated[LetterReason | None, Query(description="For this reason.")] = None,
     from_: Annotated[

@@ -25,7 +25,7 @@ class LetterBody(Shape, title="DeadLetter"):
 
     source: str
     reason: str
-    detail: str = Field(description="What is wrong with this very record.")
+    detail: str = Field(description="The mistake in this very record.")
     origin: str = Field(description="File and line, or partition and offset.")
     record: str | None = Field(description="As it arrived, up to 8 KiB; null for a file or range.")
     record_bytes: int | None
@@ -41,7 +41,7 @@ class LetterBody(Shape, title="DeadLetter"):
 class DeadLetters(Shape):
     """Dead letters, the newest first."""
 
-    total: int = Field(description="Of all that were asked for.")
-    counts: list[LetterCountBody] = Field(description="Of all that were asked for.")
+    total: int = Field(description="The number of all letters that were asked for.")
+    counts: list[LetterCountBody] = Field(description="Counts of all letters that were asked for.")
     letters: list[LetterBody]
     next: str | None = Field(description="Send it back as `after` for those that follow.")

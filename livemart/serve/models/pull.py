@@ -125,7 +125,7 @@ async def rows(
         str | None,
         Query(
             max_length=200,
-            description="What `from` and `to` are about, if not the model's own time.",
+            description="The column that `from` and `to` limit, if not the model's own time.",
         ),
     ] = None,
     select: Annotated[

@@ -13,8 +13,8 @@ from typing_extensions import TypeAliasType
 
 from livemart.serve.http.schemas import OfModel, Shape, SnapshotHead
 
-_COMPARED = "Of the window up to `compared_until`."
-_LAST_WEEK = "Of the same time as `compared`, 168 hours before."
+_COMPARED = "The value of the window up to `compared_until`."
+_LAST_WEEK = "The value of the same time as `compared`, 168 hours before."
 
 
 class Restaurant(Shape):

@@ -193,7 +193,7 @@ def is_compacted(config: api.StreamConfig) -> bool:
     """Return whether a stream drops messages that newer ones replace, and no others.
 
     A key-value bucket does, by a limit for each subject, or by roll-ups. With a limit of age, count
-    or size beside, replaced messages cannot be told from dropped ones.
+    or size beside, replaced messages look like dropped ones.
     """
     keeps_old = config.discard == api.DiscardPolicy.NEW
     is_full_at = not keeps_old and ((config.max_msgs or 0) > 0 or (config.max_bytes or 0) > 0)

@@ -101,7 +101,7 @@ def test_groups_above_a_window_are_told_why_they_have_no_key(key: str, words: st
         (
             "select k, max(m) as most from (select coalesce(city, shop) as k, amount as m from"
             " s.sales left join s.shops on sales.shop = shops.name) as j group by k",
-            "coalesce(shops.city, sales.shop) is made of both sides of a join",
+            "coalesce(shops.city, sales.shop) is computed from both sides of a join",
         ),
         (
             "select session_window(sold_at, '5 minutes').end as till, max(amount) as most"
