@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from livemart.project.declared.map_columns import MapColumns
 from livemart.project.graph import DataTest, Model, Project
 from livemart.project.hooks.dbt_hooks import NOT_RENDERED, Hooks
 from livemart.project.session_spec import (
@@ -45,6 +46,9 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
             spec = spec.then(before.get(key, ())).then(after.get(key, ()))
         return spec
 
+    declared = [column for source in project.sources.values() for column in source.columns]
+    declared += [column for model in project.models.values() for column in model.columns]
+    maps = MapColumns(declared)
     # The text of each node that holds no rows, with those that it reads.
     views: dict[str, str] = {}
 
@@ -69,22 +73,23 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
             named = "\n".join((text, *sent))
             begun = begun.needed_by(named, keeps=len(base.statements))
         is_sql = bool(model.compiled_code) and model.language == "sql"
+        session = whole.needed_by(text) if is_sql or model.materialized == "seed" else whole
+        maps.add(text)
+        if model.is_stored and maps.groups(text):
+            session, begun = session.interpreted(), begun.interpreted()
         models[unique_id] = replace(
             model,
-            session=whole.needed_by(text) if is_sql or model.materialized == "seed" else whole,
+            session=session,
             session_in_dbt=begun,
             is_alone_in_dbt=is_alone,
             acting_hooks=_acting(sent),
         )
-    tests: dict[str, DataTest] = {
-        unique_id: replace(
-            test,
-            session=inherited(all_above(test.depends_on)).needed_by(
-                with_views(test.compiled_code, test.depends_on)
-            ),
-        )
-        for unique_id, test in project.tests.items()
-    }
+    tests: dict[str, DataTest] = {}
+    for unique_id, test in project.tests.items():
+        text = with_views(test.compiled_code, test.depends_on)
+        spec = inherited(all_above(test.depends_on)).needed_by(text)
+        session = spec.interpreted() if maps.groups(text) else spec
+        tests[unique_id] = replace(test, session=session)
     return replace(
         project,
         models=models,

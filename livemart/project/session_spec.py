@@ -66,6 +66,11 @@ _OF_VALUES = frozenset(
         "spark.sql.legacy.timeparserpolicy",
     }
 )
+# For what Spark 4.2's generated code gives otherwise than its interpreter.
+_INTERPRETED = (
+    "set spark.sql.codegen.wholeStage = false",
+    "set spark.sql.codegen.factoryMode = NO_CODEGEN",
+)
 _COMMENT = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*(?:\n|\Z))", re.DOTALL)
 _COMMENT_BEHIND = re.compile(r"\s*/\*(?:(?!\*/).)*\*/\s*\Z", re.DOTALL)
 _DEFINES = re.compile(
@@ -160,10 +165,22 @@ class SessionSpec:
                 text = f"{text}\n{statement}"
         return SessionSpec(self.settings, (*self.statements[:keeps], *reversed(needed)))
 
+    def interpreted(self) -> SessionSpec:
+        """Return the spec of a session in which Spark generates no code.
+
+        >>> PLAIN.interpreted().of_a_view == PLAIN
+        True
+        """
+        return SessionSpec(self.settings, (*self.statements, *_INTERPRETED))
+
     @property
     def of_a_view(self) -> SessionSpec:
         """Return the part that Spark keeps with a view for all its readers: settings and names."""
-        statements = [it for it in self.statements if is_setting(it) and not _VARIABLE.match(it)]
+        statements = [
+            it
+            for it in self.statements
+            if is_setting(it) and not _VARIABLE.match(it) and it not in _INTERPRETED
+        ]
         newest = {setting[1].lower(): it for it in statements if (setting := _SETTING.match(it))}
         if len(newest) == len(set(statements)) or not all(map(_SETTING.match, statements)):
             return SessionSpec(self.settings, tuple(statements))

@@ -7,7 +7,8 @@ that a session has when it is made; the catalog is one for all.
 
 The rows are the same, but for maps. Spark 4.2 sorts the entries of a key of GROUP BY, and its
 generated code reads the slot of a NULL value as it is. `map(d, 1)` keeps a key of -0.0 in generated
-code alone. A build generates code, so statements that name or make maps do, too.
+code alone. A build generates code, so statements that name or make maps do, too. Those that may
+group by them are interpreted, in a build as well (project/declared/map_columns).
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from livemart.limits import FEW_HANDLED_ROWS, FEW_STATEMENT_ROWS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_MODE = "spark.sql.codegen.factoryMode"
 _SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    _MODE: "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
@@ -47,7 +49,7 @@ _RULES_FOR_FILES = (
 )
 # Code for single expressions: Spark keeps it by its text, which includes literals. Code for whole
 # stages costs more than few rows pay for.
-_COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK"}
+_COMPILED = {_MODE: "FALLBACK"}
 # By session, those for statements that are new, and that have run before.
 _CLONES: WeakKeyDictionary[SparkSession, dict[bool, SparkSession]] = WeakKeyDictionary()
 _LOCK = Lock()
@@ -85,7 +87,9 @@ def few_rows_session(spark: SparkSession, *, is_repeated: bool = False) -> Spark
             # Not newSession: what dbt's hooks and profiles have set holds here, too.
             inner = spark._jsparkSession.cloneSession()
             session = type(spark)(spark.sparkContext, inner)
-            for name, value in (_SETTINGS | (_COMPILED if is_repeated else {})).items():
+            # Where a build is interpreted, so is each statement.
+            is_compiled = is_repeated and spark.conf.get(_MODE) != _SETTINGS[_MODE]
+            for name, value in (_SETTINGS | (_COMPILED if is_compiled else {})).items():
                 session.conf.set(name, value)
             excluded = [session.conf.get(_EXCLUDED, ""), *_RULES_FOR_FILES]
             session.conf.set(_EXCLUDED, ",".join(filter(None, excluded)))

@@ -29,6 +29,9 @@ def test_statements_that_have_run_before_have_compiled_code(spark: SparkSession)
 
     assert is_quick(repeated)
     assert (new.conf.get(mode), repeated.conf.get(mode)) == ("NO_CODEGEN", "FALLBACK")
+    interpreted = spark.newSession()
+    interpreted.conf.set(mode, "NO_CODEGEN")
+    assert few_rows_session(interpreted, is_repeated=True).conf.get(mode) == "NO_CODEGEN"
 
 
 def test_rows_arrive_whole_in_either_session(spark: SparkSession) -> None:

@@ -154,6 +154,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "integration/run/sessions::days_and_windows_are_those_of_the_time_zone_of_the_profile",
         "unit/arrow/time_zone::a_frame_of_days_is_not_as_long_each_time",
     ),
+    "A model that [groups by maps": (
+        "unit/project/node_sessions::what_groups_by_maps_with_numbers_is_interpreted_in_builds_and_refreshes",
+        "integration/true_rows::groups_by_a_map_keep_its_null_values",
+    ),
     "A setting that may change": ("unit/project/session_spec::what_may_change_how_sql_is_read",),
     "The statement is part": (
         "unit/project/hooks/dbt_hooks::the_functions_of_a_project_are_part_of_what_names_them",

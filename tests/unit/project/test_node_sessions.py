@@ -109,3 +109,37 @@ def test_a_project_without_any_has_the_engines_session() -> None:
     project = with_sessions(_project(a=()), {"spark.sql.ansi.enabled": "false"}, NO_HOOKS)
 
     assert project.session == project.models["model.m.a"].session == PLAIN
+
+
+def test_what_groups_by_maps_with_numbers_is_interpreted_in_builds_and_refreshes() -> None:
+    """Spark 4.2.0: generated code takes NULL in a map that is a key for 0 or another value."""
+    project = _project(a=(), b=("a",), c=("b",), d=("a",))
+    texts = {
+        "a": "select id, map('x', n) as m, n from t",
+        "b": "select m, n from a",
+        "c": "select m, count(*) as k from b group by m",
+        "d": "select n, count(*) as k from a group by n",
+    }
+    models = {
+        key: replace(
+            model,
+            compiled_code=texts[key[-1]],
+            materialized="view" if key[-1] == "b" else "table",
+        )
+        for key, model in project.models.items()
+    }
+    unique = "select m as unique_field, count(*) from a group by m having count(*) > 1"
+    tests = {key: replace(test, compiled_code=unique) for key, test in project.tests.items()}
+
+    project = with_sessions(replace(project, models=models, tests=tests), {}, Hooks())
+
+    interpreted = SessionSpec().interpreted()
+    assert {key[-1]: it.session for key, it in project.models.items()} == {
+        "a": PLAIN,
+        "b": PLAIN,
+        "c": interpreted,
+        "d": PLAIN,
+    }
+    assert project.models["model.m.c"].session_in_dbt == interpreted
+    assert {it.session for it in project.tests.values()} == {interpreted}
+    assert interpreted.unknown_effect() is None
