@@ -279,23 +279,23 @@ def plan_query(text: str, inputs: Inputs, planned: PlannedQueries | None = None)
 
 
 def _plan_flat(
-    flat: Flat, inputs: Inputs, depth: int = 0, tried: dict[Flat, Plan] | None = None
+    flat: Flat, inputs: Inputs, depth: int = 0, tried: dict[str, Plan] | None = None
 ) -> Plan:
     """Return the plan of a flat text; in steps, if it can only be moved so.
 
     Args:
         depth: how many stages the text is within.
-        tried: the plans of parts of the same query.
+        tried: the plans of parts of the same query, by the names that they have as stages.
     """
     tried = {} if tried is None else tried
-    if flat in tried:
-        return tried[flat]
+    if flat.stage_relation in tried:
+        return tried[flat.stage_relation]
     plan = _plan_uncut(flat, inputs)
     if isinstance(plan.strategy, Full) and not plan.strategy.is_volatile and depth < _DEEPEST:
         # A shape that the cuts do not know is recomputed as a whole.
         with suppress(Exception):
             plan = _in_steps(flat, plan, inputs, depth, tried) or plan
-    tried[flat] = plan
+    tried[flat.stage_relation] = plan
     return plan
 
 
@@ -322,7 +322,7 @@ def _plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
 
 
 def _in_steps(
-    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[Flat, Plan]
+    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[str, Plan]
 ) -> Plan | None:
     """Return the plan of a query that is cut into stages and a last step; None if that gains none.
 
@@ -336,7 +336,9 @@ def _in_steps(
         cut, plan = next_cut
         of_rows = plan if cut.is_subset else Plan(Staged())
         stage = QueryStage(cut.stage.stage_relation, plan)
-        stages |= {it.relation: it for it in (*plan.stages, stage)}
+        for step in (*plan.stages, stage):
+            # One that is read again has its place already, before all of its readers.
+            stages.setdefault(step.relation, step)
         if len(stages) > _MOST_STAGES:
             return None
         inputs_now, rest = _with_stages(inputs_now, (*plan.stages, stage)), cut.rest
@@ -369,7 +371,7 @@ def _in_steps(
 
 
 def _next_cut(
-    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[Flat, Plan]
+    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[str, Plan]
 ) -> tuple[Cut, Plan] | None:
     """Return the first cut whose stage a strategy moves, and the plan of the stage."""
     for cut in _cuts(flat, uncut, inputs):

@@ -61,3 +61,21 @@ def test_a_column_that_is_one_comparison_with_a_value_says_which_rows_are_final(
     known = found.final_flag
     assert (known and (known.column, known.time)) == flag
     assert known is None or (known.relation, known.watermark) == ("s.marks", "upto")
+
+
+def test_a_part_that_is_read_twice_is_one_stage_before_its_readers() -> None:
+    groups = "select k, count(*) as n from s.t group by k"
+    plan = plan_query(
+        f"with g as ({groups}) select n, count(*) as times from ({groups}\n) as h"
+        " where n > (select avg(n) from g) group by n",
+        Inputs({"s.t": ("k", "x")}),
+    )
+
+    before: list[str] = ["s.t"]
+    for stage in plan.stages:
+        assert stage.plan.flat is not None
+        assert set(stage.plan.flat.relations) <= set(before)
+        before.append(stage.relation)
+    assert len(before) == len(set(before)) == 3
+    assert plan.flat is not None
+    assert set(plan.flat.relations) == set(before[1:])
