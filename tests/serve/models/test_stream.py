@@ -89,26 +89,22 @@ def test_a_stream_with_conditions_is_of_the_rows_that_fulfil_them(world: World) 
     assert head["row_count"] == sum(not event.event_id for event in seen) - 1
 
 
-@pytest.mark.parametrize(
-    ("query", "refused"),
-    [
-        ("dish_ranks=eq.1", (400, "PARAMETER_UNKNOWN")),
-        ("dish_rank=eq.x", (422, "PARAMETER_WRONG")),
-        ("dish_rank=1", (422, "PARAMETER_WRONG")),
-        ("after=0&after=0", (400, "PARAMETER_REPEATED")),
+def test_conditions_of_a_stream_are_refused_as_those_of_a_pull(world: World) -> None:
+    refused = {
+        "dish_ranks=eq.1": (400, "PARAMETER_UNKNOWN"),
+        "dish_rank=eq.x": (422, "PARAMETER_WRONG"),
+        "dish_rank=1": (422, "PARAMETER_WRONG"),
+        "after=0&after=0": (400, "PARAMETER_REPEATED"),
         # A stream has no such parameter.
-        ("select=dish_rank", (400, "PARAMETER_UNKNOWN")),
-        ("&".join(["dish_rank=gte.1"] * 51), (422, "PARAMETER_WRONG")),
-    ],
-)
-def test_conditions_of_a_stream_are_refused_as_those_of_a_pull(
-    world: World, query: str, refused: tuple[int, str]
-) -> None:
-    async def ask() -> tuple[int, str]:
+        "select=dish_rank": (400, "PARAMETER_UNKNOWN"),
+        "&".join(["dish_rank=gte.1"] * 51): (422, "PARAMETER_WRONG"),
+    }
+
+    async def ask(query: str) -> tuple[int, str]:
         async with open_stream(world.address, f"{DISHES}?{query}") as stream:
             return stream.status, json.loads(stream.body)["code"]
 
-    assert asyncio.run(ask()) == refused
+    assert {query: asyncio.run(ask(query)) for query in refused} == refused
 
 
 def test_without_a_position_changes_are_told_from_now_on(world: World) -> None:
