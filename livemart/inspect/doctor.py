@@ -65,7 +65,7 @@ def diagnose(settings: Settings) -> list[Finding]:
         lambda: check_warehouse(warehouse),
         lambda: check_disk(warehouse),
         lambda: check_landing(settings.landing, warehouse),
-        lambda: check_lock(holder, is_locked=is_held(warehouse)),
+        lambda: check_lock(holder, is_locked=holder is not None or is_held(warehouse)),
         lambda: check_loopback(holder),
         lambda: check_checkpoint(warehouse),
         lambda: check_store(settings.store_url, warehouse),

@@ -138,7 +138,25 @@ class ObjectStorage:
                     break
             return metas
 
-        return sorted(self._ask(folder, request), key=self._name)[:most]
+        metas = sorted(self._ask(folder, request), key=self._name)
+        if any(meta["size"] == 0 for meta in metas):
+            metas = self._without_folders(metas, prefix)
+        return metas[:most]
+
+    def _without_folders(self, metas: list[Any], prefix: str) -> list[Any]:
+        """Leave out what S3A marks a folder by: an empty object whose key ends with a slash.
+
+        obstore names it without the slash.
+        """
+        parts = (meta["path"].split("/") for meta in metas)
+        folders = {"/".join(it[:depth]) for it in parts for depth in range(1, len(it))}
+        folders.add(prefix)
+
+        def is_folder(meta: Any) -> bool:
+            # The mark of a folder without objects is asked for.
+            return meta["path"] in folders or self.head(self._name(meta)) is None
+
+        return [meta for meta in metas if meta["size"] > 0 or not is_folder(meta)]
 
     def folders(self, folder: str = "") -> list[str]:
         prefix = self._key(folder).strip("/")

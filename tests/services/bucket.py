@@ -38,6 +38,10 @@ class Buckets:
         """Create a bucket."""
         self._ask("PUT", bucket)
 
+    def mark_folder(self, path: str) -> None:
+        """Mark a folder of a bucket as S3A does: by an empty object named with a slash."""
+        self._ask("PUT", f"{path}/")
+
     def fail(self, fault: str, times: int, method: str = "PUT", part: str = "/") -> None:
         """Let the next requests of a method fail, by a word of `FAULTS`.
 

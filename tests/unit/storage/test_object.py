@@ -137,6 +137,21 @@ def test_a_missing_bucket_is_named_and_not_made(bucket_server: Buckets) -> None:
 
 
 @pytest.mark.extended
+def test_the_mark_of_a_folder_is_no_object(bucket: ObjectStorage, bucket_server: Buckets) -> None:
+    # hadoop-aws 3.5.0 makes one for each folder that Spark makes; obstore 0.12 drops its slash.
+    root = f"{bucket.location.bucket}/{bucket.location.path}"
+    for folder in ("", "/log", "/log/offsets", "/log/commits"):
+        bucket_server.mark_folder(f"{root}{folder}")
+    for name in ("log/offsets/0", "log/offsets-before", "log/empty"):
+        bucket.put(name, b"" if name == "log/empty" else b"x")
+
+    assert bucket.names() == ["log/empty", "log/offsets-before", "log/offsets/0"]
+    assert bucket.names("log", most=2) == ["log/empty", "log/offsets-before"]
+    assert bucket.names("log/commits") == []
+    assert [entry.name for entry in bucket.entries("log/offsets")] == ["log/offsets/0"]
+
+
+@pytest.mark.extended
 def test_a_missing_object_is_no_missing_bucket(bucket: ObjectStorage) -> None:
     with pytest.raises(Missing):
         bucket.get("1")
