@@ -80,3 +80,20 @@
 {% macro dbt_spark_validate_get_file_format(raw_file_format) %}
   {{ return('delta') }}
 {% endmacro %}
+
+{# dbt-spark says `set not null`, which Delta 4.4 refuses for a column that may hold NULL, as every column of a
+   `create table as`. A check refuses the same rows. #}
+{% macro spark__alter_column_set_constraints(relation, column_dict) %}
+  {%- for column_name in column_dict -%}
+    {%- for constraint in column_dict[column_name]['constraints'] -%}
+      {%- if constraint.type != 'not_null' -%}
+        {%- do exceptions.warn('Invalid constraint for column ' ~ column_name ~ '. Only `not_null` is supported.') -%}
+      {%- elif not is_incremental() -%}
+        {%- set name = column_name | replace('`', '``') -%}
+        {%- call statement() -%}
+          alter table {{ relation }} add constraint `not_null_{{ name }}` check (`{{ name }}` is not null)
+        {%- endcall -%}
+      {%- endif -%}
+    {%- endfor -%}
+  {%- endfor -%}
+{% endmacro %}
