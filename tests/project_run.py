@@ -254,11 +254,12 @@ class ProjectRun:
         """Return the rows that readers see, sorted."""
         published = self.log.newest_published()
         assert published is not None
-        state = next(
-            state
-            for unique_id, state in published.models.items()
-            if unique_id.endswith("." + relation.rpartition(".")[2])
-        )
+        name = relation.rpartition(".")[2]
+        by_name = (it for key, it in published.models.items() if key.endswith(f".{name}"))
+        if (state := next(by_name, None)) is None:
+            # Its table has another name: an alias, or one for each version.
+            models = self.runtime.project.models.items()
+            state = next(published.models[key] for key, it in models if it.relation == relation)
         rows = self.warehouse.read(relation, state.version).to_pylist()
         return sorted(rows, key=lambda row: str(sorted(row.items(), key=str)))
 
