@@ -289,20 +289,45 @@ def revoke_token(token_id: str, **flags: Any) -> None:
 @with_flags(PROJECT, PLACES, SPARK, SELECTION, OUTPUT)
 @json_or_text
 @click.option("--strict", is_flag=True, help="Exit with 1 if a model is recomputed in full.")
-def plan(output: str, strict: bool, **flags: Any) -> None:
+@click.option(
+    "--against",
+    metavar="COMMIT|FILE",
+    help="Show only models planned otherwise than there; exit with 1 if one turned full.",
+)
+def plan(output: str, strict: bool, against: str | None, **flags: Any) -> None:
     """Show how each model is refreshed, and what prevents a cheaper way."""
     with reported_errors(flags) as settings:
+        from livemart.inspect.plan_difference import (
+            compare_plans,
+            earlier_report,
+            render_difference,
+        )
         from livemart.inspect.plan_report import describe_plans, full_models, render_plans
         from livemart.plan.project_plans import require_policies
         from livemart.plan.undeclared_columns import require_declared
         from livemart.run.runtime import load_plans
+        from livemart.settings import Settings
 
         with reporting(settings) as report:
             project, plans, chosen = load_plans(settings, report)
-        answer = describe_plans(project, plans.models, chosen)
-        print_answer(output, answer, render_plans(answer))
+            answer = describe_plans(project, plans.models, chosen)
+            if against is not None:
+
+                def plans_of(earlier: Settings) -> dict[str, Any]:
+                    loaded, planned, selected = load_plans(earlier, report)
+                    return describe_plans(loaded, planned.models, selected)
+
+                before = earlier_report(against, settings, plans_of)
+                difference = compare_plans(before, answer)
+        if against is None:
+            print_answer(output, answer, render_plans(answer))
+        else:
+            print_answer(output, difference, render_difference(difference, against))
         require_policies(project, plans.stored)
         require_declared(plans)
+        if against is not None and (names := difference["turned_full"]):
+            click.echo(f"turned full since {against}: {', '.join(names)}", err=True)
+            sys.exit(1)
         if strict and (names := full_models(answer)):
             click.echo(f"recomputed in full: {', '.join(names)}", err=True)
             sys.exit(1)

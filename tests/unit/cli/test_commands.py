@@ -21,9 +21,12 @@ from livemart.cli.commands import cli
 from livemart.errors import RefreshError
 from livemart.inspect.comparison import Differences
 from livemart.inspect.verify import Comparison
+from livemart.plan.planner import Full, Plan
+from livemart.project.graph import Project
 from livemart.run.events import ReportEvent, StepBegan
 from livemart.settings import Settings
 from livemart.state.lock import hold_warehouse
+from tests.models import make_model
 
 COMMANDS = (
     "build",
@@ -288,3 +291,23 @@ def test_several_names_behind_one_flag_are_refused_with_the_way_to_write_them() 
     assert "unexpected extra argument (b); write several names as one word, --select 'a b'" in (
         done.stderr
     )
+
+
+def test_plan_against_exits_with_1_if_an_edit_turned_a_model_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = make_model("model.m.a")
+    project = Project("m", ".", "m", {}, {node.unique_id: node}, {}, {})
+    planned = SimpleNamespace(models={node.unique_id: Plan(Full(()))}, stored={}, undeclared={})
+    monkeypatch.setattr("livemart.run.runtime.load_plans", lambda *_: (project, planned, None))
+    monkeypatch.setattr("livemart.plan.undeclared_columns.require_declared", lambda _: None)
+    (tmp_path / "plans.json").write_text(
+        '{"models": [{"name": "a", "file": "models/a.sql", "strategy": "signed", "policy": "auto",'
+        ' "reasons": []}]}'
+    )
+
+    result = CliRunner().invoke(cli, ["plan", "--against", "plans.json"])
+
+    assert result.exit_code == 1
+    assert "a  signed -> full" in result.output
+    assert "turned full since plans.json: a" in result.output
