@@ -101,7 +101,8 @@ class Flat(Template[Occurrence]):
         offset = 0
         for piece in self.pieces:
             if isinstance(piece, str):
-                pieces.append(piece[max(start - offset, 0) : max(end - offset, 0)])
+                part = piece[max(start - offset, 0) : max(end - offset, 0)]
+                pieces += [part] if part else []
             elif start <= offset < end:
                 pieces.append(piece)
             offset += len(piece if isinstance(piece, str) else piece.placeholder)

@@ -40,14 +40,22 @@ class Template(Generic[_Hole]):
 
 
 def template(*parts: str | Template[_Hole]) -> Template[_Hole]:
-    """Return texts and templates one behind the other.
+    """Return texts and templates one behind the other; texts without a hole between are one.
 
-    >>> str(template("select * from (", template("select 1"), ")"))
-    'select * from (select 1)'
+    >>> template("select * from (", template("select 1"), ")")
+    Template(pieces=('select * from (select 1)',))
     """
     pieces: list[str | _Hole] = []
+    texts: list[str] = []
     for part in parts:
-        pieces += [part] if isinstance(part, str) else part.pieces
+        for piece in (part,) if isinstance(part, str) else part.pieces:
+            if isinstance(piece, str):
+                texts.append(piece)
+            else:
+                # A query that is cut and joined many times would grow by each empty text.
+                pieces += ["".join(texts), piece] if any(texts) else [piece]
+                texts = []
+    pieces += ["".join(texts)] if any(texts) else []
     return Template(tuple(pieces))
 
 

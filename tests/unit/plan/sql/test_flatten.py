@@ -6,6 +6,7 @@ import pytest
 
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import flatten
+from livemart.plan.sql.template import template
 
 
 def test_only_table_names_are_replaced() -> None:
@@ -85,3 +86,13 @@ def test_what_cannot_be_replaced_safely_is_refused(text: str) -> None:
         flatten(text, {})
 
     assert caught.value.reason.code == "PARSE_UNSUPPORTED"
+
+
+def test_a_query_that_is_cut_and_put_together_has_no_more_pieces_than_before() -> None:
+    flat = flatten("select a.x from s.a as a join s.b as b on a.x = b.x where a.y > 1", {})
+    middle = flat.text.index("join")
+
+    parts = (flat.cut(0, middle), flat.cut(middle, len(flat.text)))
+
+    assert [len(part.pieces) for part in parts] == [3, 3]
+    assert template(*parts).pieces == template(flat).pieces
