@@ -71,19 +71,26 @@ def register(
         if relation in pinned:
             rows = f"select * from {catalogued.sql_at(relation, pinned[relation])}"
             spark.sql(f"create view {name_of(relation)} as {rows}")
-    columns = None
-    if not (pinned or any(registered.values())):
-        columns = ViewColumns(spark, warehouse, views, tables)
-    added += _register_views(
+    columns = ViewColumns(spark, warehouse, views, tables, functions)
+    unchanged = {
+        relation
+        for relation, view in views.items()
+        if _is_in(registered, relation) and saved.get(relation) == view
+    }
+    begins = not (pinned or any(registered.values()))
+    digests: dict[str, str | None] = {}
+    if not (begins or pinned):
+        digests = columns.digests(views if remakes_views else views.keys() - unchanged)
+    if remakes_views:
+        unchanged = {name for name in unchanged if columns.is_made(name, digests.get(name))}
+    new = _register_views(
         spark,
-        {
-            relation: view
-            for relation, view in views.items()
-            if remakes_views or not _is_in(registered, relation) or saved.get(relation) != view
-        },
-        columns,
+        {relation: view for relation, view in views.items() if relation not in unchanged},
+        columns if begins else None,
         functions,
     )
+    columns.note(columns.kept_digests(new) if begins else {it: digests.get(it) for it in new})
+    added += new
     if project is not None:
         write_state_file(StateFolder(warehouse).views, views)
         if functions or _saved_functions(warehouse):

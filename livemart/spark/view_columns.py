@@ -2,18 +2,20 @@
 
 Used by the catalog when a session begins: analysing the views of a project is a good part of a
 command of seconds. The columns of a view follow from Spark's version, the settings of its session,
-its SQL, and the columns of its inputs. As long as these are the same, so is its entry.
+its SQL, the functions of the project, and the columns of its inputs. As long as these are the same,
+so is its entry, also within a session.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.reasons import Inapplicable
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 # The mode that Spark notes for `create view` without a word about it.
 _USUAL_MODE = "COMPENSATION"
+# The views that a session has made, by relation: their digests then, and their entries.
+_MADE: MutableMapping[SparkSession, dict[str, tuple[str | None, str]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class ViewColumns:
         warehouse: root of all tables.
         views: all that the catalog is to hold, by relation.
         tables: the stored tables that it holds.
+        functions: the statements that make the functions that views may call.
     """
 
     def __init__(
@@ -69,15 +74,41 @@ class ViewColumns:
         warehouse: StoragePlace,
         views: Mapping[str, ProjectView],
         tables: Iterable[str],
+        functions: Sequence[str] = (),
     ) -> None:
         self._spark = spark
         self._jvm: Any = spark._jvm
         self._warehouse = Warehouse(warehouse)
         self._path = StateFolder(warehouse).view_columns
         self._views = views
+        self._functions = functions
         self._tables = {relation.lower(): relation for relation in tables}
         self._schemas: dict[str, str | None] = {}
         self._sessions: dict[SessionSpec, str] = {}
+
+    def digests(self, relations: Iterable[str]) -> dict[str, str | None]:
+        """Return a digest of all that the columns of each view follow from now."""
+        return {relation: self._digest(relation, self._reads) for relation in relations}
+
+    def kept_digests(self, relations: Iterable[str]) -> dict[str, str | None]:
+        """Return the digests of views that were entered or kept."""
+        views = self._analysed
+        return {name: views[name].digest if name in views else None for name in relations}
+
+    def is_made(self, relation: str, digest: str | None) -> bool:
+        """Return True if a view of the catalog would be the same if it were made again."""
+        noted = _MADE.get(self._spark, {}).get(relation)
+        return digest is not None and noted == (digest, self._entry(relation))
+
+    def note(self, digests: Mapping[str, str | None]) -> None:
+        """Note the digests, from before they were made, of views that this session has made."""
+        views = _MADE.setdefault(self._spark, {})
+        views |= {name: (digest, self._entry(name)) for name, digest in digests.items()}
+
+    def _entry(self, relation: str) -> str:
+        """Return SQL and columns of a view of the catalog: dbt may have made it as well."""
+        entry = self._external.getTable(*relation.split(".", 1))
+        return f"{entry.viewText().get()}\n{entry.schema().json()}"
 
     def enter(self, relation: str) -> bool:
         """Make the entry that `create view` makes; return False if that has to analyse the view.
@@ -87,8 +118,7 @@ class ViewColumns:
         analysed = self._analysed.get(relation)
         if analysed is None:
             return False
-        reads = {name: it.reads for name, it in self._analysed.items()}
-        if self._digest(relation, reads) != analysed.digest:
+        if self._digest(relation, self._kept_reads) != analysed.digest:
             return False
         session = self._session(self._views[relation].session)
         entry = self._prepare(session, relation, analysed)
@@ -135,22 +165,25 @@ class ViewColumns:
         Only of a session that has begun with this catalog: what else it knows, no other may.
         """
         analysed = {name: it for name, it in self._analysed.items() if name in self._views}
-        external = self._session(PLAIN).sessionState().catalog().externalCatalog()
-        reads = {name: it.reads for name, it in analysed.items()}
-        relations = list(relations)
-        for relation in relations:
-            if (named := self._reads(relation)) is not None:
-                reads[relation] = named
         for relation in relations:
             analysed.pop(relation, None)
-            digest = self._digest(relation, reads)
-            entry = external.getTable(*relation.split(".", 1))
-            if digest is not None and entry.viewSchemaMode().toString() == _USUAL_MODE:
+            names, digest = self._reads(relation), self._digest(relation, self._reads)
+            entry = self._external.getTable(*relation.split(".", 1))
+            if (
+                names is not None
+                and digest is not None
+                and entry.viewSchemaMode().toString() == _USUAL_MODE
+            ):
                 analysed[relation] = _Analysed(
-                    reads[relation], digest, entry.viewText().get(), entry.schema().json()
+                    names, digest, entry.viewText().get(), entry.schema().json()
                 )
         if analysed != self._analysed:
             write_state_file(self._path, analysed)
+            self._analysed = analysed
+
+    @cached_property
+    def _external(self) -> Any:
+        return self._session(PLAIN).sessionState().catalog().externalCatalog()
 
     @cached_property
     def _analysed(self) -> Mapping[str, _Analysed]:
@@ -161,25 +194,29 @@ class ViewColumns:
 
     def _reads(self, relation: str) -> tuple[str, ...] | None:
         """Return the relations that a view's SQL names; None if they are unknown."""
-        try:
-            return flatten(self._views[relation].sql, {}).relations
-        except Inapplicable:
-            return None
+        return _named_by(self._views[relation].sql)
+
+    def _kept_reads(self, relation: str) -> tuple[str, ...] | None:
+        """Return the relations that a view's SQL named in an earlier session, without parsing."""
+        return self._analysed[relation].reads if relation in self._analysed else None
 
     def _digest(
-        self, relation: str, reads: Mapping[str, tuple[str, ...]], above: tuple[str, ...] = ()
+        self,
+        relation: str,
+        reads: Callable[[str], tuple[str, ...] | None],
+        above: tuple[str, ...] = (),
     ) -> str | None:
         """Return a digest of all that the columns of a view follow from; None if it is not known.
 
         That is also so for a view that reads what no warehouse holds, such as a file by its path.
         """
         view = self._views.get(relation)
-        if view is None or relation not in reads or relation in above:
+        if view is None or relation in above or (names := reads(relation)) is None:
             return None
         if (settings := self._settings(view.session)) is None:
             return None
-        parts = [settings, view.sql]
-        for name in reads[relation]:
+        parts = [settings, view.sql, *self._functions]
+        for name in names:
             part = (
                 self._digest(name, reads, (*above, relation))
                 if name in self._views
@@ -216,6 +253,15 @@ class ViewColumns:
 
     def _session(self, spec: SessionSpec) -> Any:
         return session_of(self._spark, spec)._jsparkSession
+
+
+@lru_cache(maxsize=4096)
+def _named_by(sql: str) -> tuple[str, ...] | None:
+    """Return the relations that a view's SQL names; None if they are unknown."""
+    try:
+        return flatten(sql, {}).relations
+    except Inapplicable:
+        return None
 
 
 def _module(package: Any, name: str) -> Any:

@@ -79,8 +79,15 @@ class Warehouse:
             if external.databaseExists(schema):
                 for name in external.listTables(schema).mkString("\n").split():
                     external.dropTable(schema, name, True, False)
+        return self._analysed_by(lambda: register(self.spark, self.root))
+
+    def remake(self) -> set[str]:
+        """Let the session make its views again; return those that Spark had to analyse."""
+        return self._analysed_by(lambda: register(self.spark, self.root, remakes_views=True))
+
+    def _analysed_by(self, action: Callable[[], object]) -> set[str]:
         self.statements.clear()
-        register(self.spark, self.root)
+        action()
         return {
             text.split(" as ")[0].split()[-1].replace("`", "")
             for text in self.statements
@@ -126,6 +133,22 @@ def test_an_entry_is_the_one_that_create_view_makes(warehouse: Warehouse) -> Non
     assert str(warehouse.spark.table("mart.days").collect()[0].day) == "2026-02-28"
     warehouse.spark.sql("create or replace view mart.stg as select 1 as n")
     warehouse.spark.sql("drop view mart.every")
+
+
+def test_a_session_makes_views_again_whose_columns_may_be_others(warehouse: Warehouse) -> None:
+    warehouse.begin()
+    others = {"mart.by_path", "mart.early"}
+    assert warehouse.remake() == others
+
+    warehouse.spark.sql(f"alter table delta.`{warehouse.orders}` add columns (extra int)")
+    assert warehouse.remake() == {*VIEWS}
+    assert warehouse.spark.table("mart.every").columns[-1] == "extra"
+    assert warehouse.remake() == others
+
+    # dbt beside the session.
+    warehouse.spark.sql("create or replace view mart.stg as select 1 as id, current_date as at")
+    assert warehouse.remake() == {"mart.stg", *others}
+    assert warehouse.spark.table("mart.above").columns[-1] == "hr"
 
 
 def test_what_has_changed_is_analysed_again(warehouse: Warehouse) -> None:
