@@ -29,6 +29,8 @@ from livemart.storage.location import StoragePlace
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Gives the relations that a view's SQL names; None if they are unknown.
+_Reads = Callable[[str], tuple[str, ...] | None]
 # The mode that Spark notes for `create view` without a word about it.
 _USUAL_MODE = "COMPENSATION"
 # The views that a session has made, by relation: their digests then, and their entries.
@@ -85,6 +87,8 @@ class ViewColumns:
         self._tables = {relation.lower(): relation for relation in tables}
         self._schemas: dict[str, str | None] = {}
         self._sessions: dict[SessionSpec, str] = {}
+        # A view that many views read is looked at once.
+        self._digests: dict[tuple[str, _Reads], str | None] = {}
 
     def digests(self, relations: Iterable[str]) -> dict[str, str | None]:
         """Return a digest of all that the columns of each view follow from now."""
@@ -200,16 +204,16 @@ class ViewColumns:
         """Return the relations that a view's SQL named in an earlier session, without parsing."""
         return self._analysed[relation].reads if relation in self._analysed else None
 
-    def _digest(
-        self,
-        relation: str,
-        reads: Callable[[str], tuple[str, ...] | None],
-        above: tuple[str, ...] = (),
-    ) -> str | None:
+    def _digest(self, relation: str, reads: _Reads, above: tuple[str, ...] = ()) -> str | None:
         """Return a digest of all that the columns of a view follow from; None if it is not known.
 
         That is also so for a view that reads what no warehouse holds, such as a file by its path.
         """
+        if (relation, reads) not in self._digests:
+            self._digests[relation, reads] = self._new_digest(relation, reads, above)
+        return self._digests[relation, reads]
+
+    def _new_digest(self, relation: str, reads: _Reads, above: tuple[str, ...]) -> str | None:
         view = self._views.get(relation)
         if view is None or relation in above or (names := reads(relation)) is None:
             return None
