@@ -108,7 +108,7 @@ class _Builder:
             refuse_attached(tree)
             relation, names = self.query(tree.this, environment)
             self._note_limit(tree)
-            return relation, names
+            return _emptied(relation, tree), names
         if isinstance(tree, exp.SetOperation):
             return self._set_operation(tree, environment)
         if isinstance(tree, exp.Select):
@@ -142,7 +142,7 @@ class _Builder:
             union = Matched(union, [column(name) for name in names[0]], is_distinct=is_distinct)
         elif tree.args.get("distinct"):
             union = Distinct(union, [column(name) for name in names[0]])
-        return union, names[0]
+        return _emptied(union, tree), names[0]
 
     def _select(
         self, tree: exp.Select, environment: Environment
@@ -190,7 +190,7 @@ class _Builder:
             if tree.args["distinct"].args.get("on"):
                 raise unsupported("DISTINCT ON", tree)
             relation = Distinct(relation, [column(name) for name in outputs])
-        return relation, tuple(outputs)
+        return _emptied(relation, tree), tuple(outputs)
 
     def _outputs(self, tree: exp.Select) -> dict[str, Expr]:
         outputs: dict[str, Expr] = {}
@@ -333,7 +333,9 @@ class _Builder:
             subquery.replace(value)
 
     def _note_limit(self, tree: Expr) -> None:
-        if not (tree.args.get("limit") or tree.args.get("offset")):
+        limit, offset = _written_count(tree, "limit"), _written_count(tree, "offset")
+        if limit == "0" or (limit in (None, "ALL") and offset in (None, "0")):
+            # No row is chosen before another one.
             return
         if tree.args.get("order") is None:
             code, message = (
@@ -345,6 +347,18 @@ class _Builder:
             code, message = "GLOBAL_LIMIT", "LIMIT keeps rows by comparing all of them"
             suggestion = "store the rows in a model without LIMIT: this one then reads only that"
         self.limits[Reason(code, message, line_of(tree), suggestion)] = None
+
+
+def _written_count(tree: Expr, clause: str) -> str | None:
+    """Return the text of a query's LIMIT or OFFSET, in capitals; None if it has none."""
+    if (part := tree.args.get(clause)) is None:
+        return None
+    return sql_of(part.args.get("expression") or part).upper()
+
+
+def _emptied(relation: Relation, tree: Expr) -> Relation:
+    """Return a query's relation below its `limit 0`, which keeps rows as `where false` does."""
+    return Filter(relation, ()) if _written_count(tree, "limit") == "0" else relation
 
 
 def _other_clauses(tree: exp.Select) -> list[Expr]:

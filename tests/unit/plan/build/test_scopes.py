@@ -32,3 +32,28 @@ def test_a_shape_without_a_rule_has_its_own_reason(sql: str, code: str) -> None:
     plan = plan_query(sql, INPUTS)
 
     assert (plan.strategy.name, plan.reasons[0].code) == ("full", code)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select id, shop from s.sales limit 0",
+        "select id, shop from s.sales order by shop limit 0 offset 3",
+        "select id, shop from s.sales limit all",
+        "select id, shop from s.sales offset 0",
+        "select id from (select * from s.sales limit 0) union all select id from s.sales",
+        "(select id, shop from s.sales) limit 0",
+    ],
+)
+def test_a_limit_that_chooses_no_row_before_another_is_no_reason(sql: str) -> None:
+    """Packages write `limit 0` for the columns of a table that is not there."""
+    plan = plan_query(sql, INPUTS)
+
+    assert (plan.strategy.name, plan.reasons) == ("signed", ())
+
+
+def test_no_group_is_added_to_below_a_limit_of_no_row() -> None:
+    totals = "select shop, sum(amount) as amount, count(*) as n from s.sales group by shop"
+
+    assert plan_query(totals, INPUTS).strategy.name == "signed"
+    assert plan_query(f"{totals} limit 0", INPUTS).strategy.name == "region"
