@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -20,6 +21,9 @@ from livemart.project.graph import Column, DataTest, Project
 from livemart.project.profiles import find_profiles
 from livemart.settings import Selection
 
+_DISABLED_KINDS = (
+    *("models", "seeds", "snapshots", "sources", "exposures", "data_tests", "unit_tests"),
+)
 _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 
 
@@ -134,6 +138,69 @@ def test_data_tests_of_a_disabled_model_are_disabled_as_well(project: Project) -
     assert "model.jaffle.old_orders" not in project.models
     assert not [test.name for test in project.tests.values() if "old_order" in test.name]
     assert all(test.compiled_code for test in project.tests.values())
+
+
+@pytest.mark.extended
+def test_whatever_dbt_calls_disabled_is_no_part_of_the_project(
+    jaffle: Path, project: Project
+) -> None:
+    """By its file, its YAML, dbt_project.yml and a variable; dbt 1.11 keeps the tests as nodes."""
+    ways = {
+        "by_file": "{{ config(enabled=false) }} ",
+        "by_yaml": "",
+        "by_project": "",
+        "by_var": "",
+    }
+    written: dict[str, list[object]] = {kind: [] for kind in _DISABLED_KINDS}
+    for way, config in ways.items():
+        enabled = {"by_yaml": False, "by_var": "{{ var('with_off', false) }}"}.get(way)
+        said = {} if enabled is None else {"config": {"enabled": enabled}}
+        tested = {"columns": [{"name": "id", "data_tests": ["unique"]}]} | said
+        (jaffle / "models" / "off" / way).mkdir(parents=True)
+        (jaffle / "models" / "off" / way / f"{way}.sql").write_text(f"{config}select 1 as id")
+        (jaffle / "tests" / f"off_{way}.sql").write_text(f"{config}select 1 as id")
+        (jaffle / "snapshots" / f"off_{way}_history.sql").write_text(
+            f"{{% snapshot off_{way}_history %}} {config}"
+            "{{ config(unique_key='id', strategy='check', check_cols='all') }} select 1 as id"
+            "{% endsnapshot %}"
+        )
+        written["models"].append({"name": way} | tested)
+        written["data_tests"].append({"name": f"off_{way}"} | said)
+        written["snapshots"].append({"name": f"off_{way}_history"} | tested)
+        if way == "by_file":
+            # The others have no file to say it in.
+            continue
+        (jaffle / "seeds" / f"off_{way}.csv").write_text("id\n1\n")
+        written["seeds"].append({"name": f"off_{way}"} | tested)
+        written["sources"].append({"name": f"off_{way}", "tables": [{"name": "others"} | tested]})
+        named = {"name": f"off_{way}"}
+        owned = named | {"owner": {"name": "Owner"}}
+        written["exposures"].append({"type": "dashboard"} | owned | said)
+        given = {"given": [], "expect": {"rows": [{"customer_id": 7}]}}
+        if said:
+            written["unit_tests"].append({"model": "customers"} | named | given | said)
+    (jaffle / "models" / "off.yml").write_text(yaml.safe_dump({"version": 2} | written))
+    settings = yaml.safe_load((jaffle / "dbt_project.yml").read_text())
+    names = {"models": "off", "snapshots": "off_by_project_history"}
+    for kind in _DISABLED_KINDS:
+        name = names.get(kind, "off_by_project")
+        off = {"+enabled": False}
+        settings.setdefault(kind, {}).setdefault("jaffle", {})[name] = (
+            {"by_project": off} if kind == "models" else off
+        )
+    (jaffle / "dbt_project.yml").write_text(yaml.safe_dump(settings))
+
+    dbt = Dbt(jaffle)
+    found, mistakes = dbt.parse()
+
+    counts = {"model": 5, "snapshot": 4, "test": 4, "seed": 3, "source": 3, "exposure": 3}
+    disabled = Counter(key.partition(".")[0] for key in dbt._manifest.disabled)
+    assert disabled == counts | {"unit_test": 2}
+    assert not mistakes
+    assert found.models.keys() == project.models.keys()
+    assert found.sources.keys() == project.sources.keys()
+    assert found.exposures.keys() == project.exposures.keys()
+    assert found.tests.keys() == project.tests.keys()
 
 
 def test_a_test_says_what_it_is_attached_to_and_when_it_fails(project: Project) -> None:
