@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 .NOTPARALLEL:
 SUITES := test-unit test-serve test-e2e test-spark
 
-.PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat $(SUITES) \
+.PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat test-storage $(SUITES) \
 	audit audit-if-there flights-data class-archive services golden bench-landing bench-refresh bench-histories \
 	bench-models bench-serve bench-command bench-soak lint format lock clean
 
@@ -45,6 +45,10 @@ test-unit: env-unit ## Tests without a JVM
 
 test-serve: env-unit ## Serving store, API and push, and attacks on them, without a JVM, on SQLite and PostgreSQL
 	$(PYTEST) tests/serve tests/attacks tests/store tests/publish -n 3 -q
+
+test-storage: export LIVEMART_TESTS := all
+test-storage: env ## Tables, state and commands over a disk, a memory that fails, and S3 (moto)
+	$(PYTEST) tests/unit/storage tests/unit/state tests/unit/delta tests/integration/run/test_bucket.py -q
 
 test-e2e: env-unit ## The owner's page in Chromium; pictures of every state in artifacts/e2e
 	$(PYTEST) tests/e2e -n 2 -q

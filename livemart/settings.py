@@ -74,8 +74,11 @@ def _read_place(value: object) -> object:
 def _check_warehouse(place: Path | Location) -> Path | Location:
     """deltalake 1.6 makes another URL of a path with such signs: of another folder, or of none."""
     if isinstance(place, Location):
-        raise ValueError("name a folder of this machine: Spark opens no other place")
-    if sign := _UNREAD_IN_URLS.search(str(place)):
+        from livemart.storage.opening import open_storage
+
+        # Makes no request, but refuses a store of an unknown kind.
+        open_storage(place)
+    elif sign := _UNREAD_IN_URLS.search(str(place)):
         raise ValueError(
             f"take a folder without {sign[0]!r} in its path: deltalake reads that as another path"
         )

@@ -477,6 +477,25 @@ def maintain(output: str, dry_run: bool, **flags: Any) -> None:
 
 
 @cli.command()
+@with_flags(PLACES, OUTPUT)
+@settings_folder
+def unlock(**flags: Any) -> None:
+    """Give a warehouse in a bucket free whose runner's machine is gone.
+
+    A runner that still lives ends when it finds its lease removed. On a disk, and on the machine of
+    a runner that was killed, nothing needs this.
+    """
+    with reported_errors(flags) as settings:
+        from livemart.state.lease import break_lease
+
+        holder = break_lease(settings.warehouse)
+        if holder is None:
+            click.echo(f"{settings.warehouse}: found no lease")
+        else:
+            click.echo(f"{settings.warehouse}: took it from {holder}")
+
+
+@cli.command()
 @with_flags(PROJECT, PLACES, OUTPUT)
 def env(**flags: Any) -> None:
     """Print the environment for plain dbt in a terminal: eval "$(livemart env)"."""

@@ -95,7 +95,7 @@ def _leased(warehouse: StoragePlace) -> Iterator[None]:
                 "RUNNER_LIVES",
                 f"{warehouse}: held by {holder_elsewhere(warehouse) or 'another machine'}",
                 hint="stop it, or wait for its end: a lease that is not renewed ends within two "
-                "minutes",
+                "minutes. If its machine is gone, `livemart unlock` breaks the lease",
             ) from None
         yield
 

@@ -13,6 +13,7 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigErrors
 from livemart.settings import Selection, Settings, load_settings
+from livemart.storage.location import Location
 
 
 def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path: Path) -> None:
@@ -88,6 +89,14 @@ def test_a_url_that_cannot_be_used_is_refused_without_its_secret(
         load_settings(flags, environ={}, directory=tmp_path)
 
     assert "secret" not in str(caught.value)
+
+
+def test_a_warehouse_may_be_in_a_bucket(tmp_path: Path) -> None:
+    settings = load_settings({"warehouse": "s3://mart/eu/"}, environ={}, directory=tmp_path)
+
+    assert settings.warehouse == Location.parse("s3://mart/eu")
+    assert str(tmp_path) not in str(settings.store_url)
+    assert settings.model_dump(mode="json")["warehouse"] == "s3://mart/eu"
 
 
 def test_an_instant_without_a_zone_is_utc(tmp_path: Path) -> None:

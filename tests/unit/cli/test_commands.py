@@ -45,6 +45,7 @@ COMMANDS = (
     "stream",
     "tables",
     "token",
+    "unlock",
     "up",
     "verify",
 )
