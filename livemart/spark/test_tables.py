@@ -37,7 +37,7 @@ def renew_test_tables(
         project: its models and sources are never dropped.
         tables: the relations that each test has made in this batch, by unique id.
     """
-    place = StateFolder(warehouse.root).test_tables
+    place = StateFolder(warehouse.place).test_tables
     now = sorted({relation for relations in tables.values() for relation in relations})
     before = read_state_file(place, list[str]) or []
     if now == before:
