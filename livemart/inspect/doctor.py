@@ -25,6 +25,7 @@ from livemart.spark.jars import find_jars, is_named, jar_cache, missing_jars
 from livemart.spark.java import java_release, require_java
 from livemart.state.checkpoint import Recorded, open_checkpoint, read_epoch
 from livemart.state.holders import Holder
+from livemart.state.lease import require_leases
 from livemart.state.lock import is_held, who_holds
 from livemart.state.places import LocalFolder, StateFolder
 from livemart.state.snapshots import SnapshotLog
@@ -56,21 +57,26 @@ class Finding:
 def diagnose(settings: Settings) -> list[Finding]:
     """Return a finding for everything looked at, in the order in which a run would meet it."""
     warehouse = settings.warehouse
+    findings = [
+        _check_python(),
+        _guarded("java", lambda: f"Java {java_release(java := require_java())} at {java}"),
+        check_versions(_required_versions(), _installed_version),
+        check_jars(settings.jars, Location.of(warehouse).scheme),
+        place := check_warehouse(warehouse),
+        check_disk(warehouse),
+    ]
+    if place.is_problem and not isinstance(warehouse, Path):
+        # All else asks the bucket, too.
+        return findings
     holder = who_holds(warehouse)
-    checks: Sequence[Callable[[], Finding]] = (
-        _check_python,
-        lambda: _guarded("java", lambda: f"Java {java_release(java := require_java())} at {java}"),
-        lambda: check_versions(_required_versions(), _installed_version),
-        lambda: check_jars(settings.jars, Location.of(warehouse).scheme),
-        lambda: check_warehouse(warehouse),
-        lambda: check_disk(warehouse),
-        lambda: check_landing(settings.landing, warehouse),
-        lambda: check_lock(holder, is_locked=holder is not None or is_held(warehouse)),
-        lambda: check_loopback(holder),
-        lambda: check_checkpoint(warehouse),
-        lambda: check_store(settings.store_url, warehouse),
-    )
-    return [check() for check in checks]
+    findings += [
+        check_landing(settings.landing, warehouse),
+        check_lock(holder, is_locked=holder is not None or is_held(warehouse)),
+        check_loopback(holder),
+        check_checkpoint(warehouse),
+        check_store(settings.store_url, warehouse),
+    ]
+    return findings
 
 
 def render_findings(findings: Sequence[Finding]) -> str:
@@ -122,7 +128,10 @@ def _say_jars(jars: Sequence[Path]) -> str:
 
 
 def check_warehouse(warehouse: StoragePlace) -> Finding:
-    """Look whether the warehouse can be written, or made, and make nothing."""
+    """Look whether the warehouse can be written, or made, and make nothing.
+
+    In a bucket an object is created and removed: its owner alone knows who may do so.
+    """
     if not isinstance(warehouse, Path):
         return _guarded("warehouse", lambda: _look_into_bucket(warehouse))
     state = StateFolder(warehouse).path
@@ -139,6 +148,7 @@ def check_warehouse(warehouse: StoragePlace) -> Finding:
 
 def _look_into_bucket(warehouse: StoragePlace) -> str:
     is_there = bool(open_storage(warehouse).names(most=1))
+    require_leases(warehouse)
     return f"{warehouse}" if is_there else f"{warehouse}, made by the first build"
 
 

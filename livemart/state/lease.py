@@ -25,13 +25,14 @@ from livemart.state.holders import Holder
 from livemart.state.places import LocalFolder, StateFolder
 from livemart.storage.location import Location, StoragePlace
 from livemart.storage.opening import open_storage
+from livemart.storage.probe import probe_store
 from livemart.storage.storage import Changed, ObjectEntry, Taken
 
 _TERM = timedelta(seconds=60)
 _RENEWAL_S = 15.0
 # The holder stops so long before the end.
 _RESERVE = timedelta(seconds=15)
-# Clocks may be so far apart.
+# Clocks of two machines may be so far apart, each by half of it from the store's.
 _APART = timedelta(seconds=30)
 _LOOK_S = 1.0
 
@@ -67,12 +68,23 @@ def holder_elsewhere(warehouse: StoragePlace) -> Holder | None:
     return lease.holder
 
 
-def break_lease(warehouse: StoragePlace) -> Holder | None:
-    """Remove the lease of a warehouse; return its holder, None if there was none."""
+def break_lease(warehouse: StoragePlace) -> str | None:
+    """Remove the lease of a warehouse; return how its holder is named, None if there was none."""
+    place = StateFolder(warehouse).lease
+    if not Location.of(warehouse).scheme or open_storage(place.parent).head(place.name) is None:
+        return None
     lease = read_lease(warehouse)
-    if lease is not None:
-        remove_state_file(StateFolder(warehouse).lease)
-    return None if lease is None else lease.holder
+    remove_state_file(place)
+    return "a runner of another version" if lease is None else str(lease.holder)
+
+
+def require_leases(warehouse: StoragePlace) -> None:
+    """Check that a lease would keep other machines away from a warehouse in a bucket.
+
+    Raises:
+        ConfigError: STORE_UNCONDITIONAL, CLOCK_APART.
+    """
+    probe_store(open_storage(StateFolder(warehouse).path), _APART.total_seconds() / 2)
 
 
 @contextmanager
@@ -89,6 +101,7 @@ def hold_lease(
 
     Raises:
         Taken: a holder elsewhere has it.
+        ConfigError: STORE_UNCONDITIONAL, CLOCK_APART.
     """
     if not Location.of(warehouse).scheme:
         yield
@@ -123,6 +136,7 @@ class _Keeper:
         self._ends_at = 0.0
 
     def take(self) -> None:
+        require_leases(self._warehouse)
         before = _own_id(self._warehouse)
         replace_file(self._own, self._id)
         asked_at = time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,10 @@ from livemart.state.holders import Holder
 from livemart.state.lock import hold_warehouse
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
+from livemart.storage.location import Location
+from livemart.storage.opening import open_storage
 from tests.ports import silent_port
+from tests.storages import memory_place  # noqa: F401
 from tests.unit.observe.outcomes import make_snapshot
 
 GIB = 1024**3
@@ -93,6 +97,26 @@ def test_a_warehouse_that_cannot_be_written_is_a_problem(
     assert read_only.message == f"{tmp_path}: {tmp_path} cannot be written"
     assert "--warehouse DIR" in str(read_only.hint)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_bucket_is_tried_by_an_object_that_does_not_stay(
+    memory_place: Location,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "own"))
+    settings = Settings(warehouse=memory_place, landing=tmp_path, store="none")
+    clock = time.time
+
+    well = doctor.check_warehouse(memory_place)
+    monkeypatch.setattr(time, "time", lambda: clock() + 60)
+    apart = diagnose(settings)
+
+    assert (well.level, well.message) == ("ok", "s3://mart/eu, made by the first build")
+    assert open_storage(memory_place).names() == []
+    # All further looks would be at the bucket, too.
+    assert [finding.name for finding in apart][-2:] == ["warehouse", "disk"]
+    assert apart[-2].message.startswith("CLOCK_APART: s3://mart/eu")
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,20 @@ def test_unlock_names_the_runner_whose_lease_it_breaks() -> None:
         pass
 
 
+def test_a_lease_that_another_version_wrote_can_be_broken() -> None:
+    write_state_file(StateFolder(WAREHOUSE).lease, {"of": "a later version"})
+    with pytest.raises(StateError, match="held by another machine"):
+        hold_warehouse(WAREHOUSE).__enter__()
+
+    broken = CliRunner().invoke(cli, ["unlock", "--warehouse", "s3://mart/eu"])
+
+    assert broken.output == "s3://mart/eu: took it from a runner of another version\n"
+    with hold_warehouse(WAREHOUSE):
+        pass
+
+
 def test_a_disk_has_no_lease(tmp_path: Path) -> None:
     with hold_warehouse(tmp_path):
         assert read_lease(tmp_path) is None
+        assert break_lease(tmp_path) is None
         assert not StateFolder(tmp_path).lease.exists()

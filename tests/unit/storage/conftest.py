@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.storages import bucket_server, storage
+from tests.storages import bucket_server, memory_place, storage
 
-__all__ = ["bucket_server", "storage"]
+__all__ = ["bucket_server", "memory_place", "storage"]
