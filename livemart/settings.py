@@ -76,18 +76,22 @@ def _check_warehouse(place: Path | Location) -> Path | Location:
     if isinstance(place, Location):
         from livemart.storage.opening import open_storage
 
-        # Makes no request, but refuses a store of an unknown kind.
-        open_storage(place)
-    elif sign := _UNREAD_IN_URLS.search(str(place)):
+        try:
+            # Makes no request, but refuses a store of an unknown kind.
+            open_storage(place)
+        except ConfigError as error:
+            raise ValueError(error.hint) from None
+    if sign := _UNREAD_IN_URLS.search(str(place)):
         raise ValueError(
             f"take a folder without {sign[0]!r} in its path: deltalake reads that as another path"
         )
     return place
 
 
-def _check_landing(value: object) -> object:
+def _refuse_url(value: object) -> object:
+    """pydantic would take it for a folder below the working one."""
     if _is_url(value):
-        raise ValueError("name a folder of this machine: files are read from no other place")
+        raise ValueError("name a folder of this machine: the warehouse alone may be at a URL")
     return value
 
 
@@ -155,6 +159,7 @@ _UNREAD_IN_URLS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\\x00-\x1f\x7f\ud800-\udf
 
 Interval = Annotated[timedelta, BeforeValidator(_read_interval)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_read_words)]
+LocalPath = Annotated[Path, BeforeValidator(_refuse_url)]
 WarehousePlace = Annotated[
     Path | Location,
     BeforeValidator(_read_place),
@@ -214,18 +219,18 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
-    project_dir: Path = Path(".")
-    profiles_dir: Path | None = None
-    target_path: Path | None = None
+    project_dir: LocalPath = Path(".")
+    profiles_dir: LocalPath | None = None
+    target_path: LocalPath | None = None
     warehouse: WarehousePlace = Path("warehouse")
-    landing: Annotated[Path, BeforeValidator(_check_landing)] = Path("landing")
-    jars: Path | None = None
+    landing: LocalPath = Path("landing")
+    jars: LocalPath | None = None
     target: str | None = None
     vars: Annotated[dict[str, Any], BeforeValidator(_read_mapping)] = Field(default_factory=dict)
     select: Words = ()
     exclude: Words = ()
     selector: Annotated[str, Field(min_length=1)] | None = None
-    state: Annotated[Path | None, AfterValidator(_check_state)] = None
+    state: Annotated[LocalPath | None, AfterValidator(_check_state)] = None
     as_of: Annotated[datetime | None, BeforeValidator(_read_instant)] = None
     clock: Literal["wall", "event_time"] = "wall"
     pane: Interval = timedelta(minutes=5)

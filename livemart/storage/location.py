@@ -15,7 +15,8 @@ from typing import Protocol, Self
 # Holds all state of a warehouse beside its tables.
 STATE_FOLDER = "_livemart"
 
-_URL = re.compile(r"([a-z][a-z0-9]+)://([a-z0-9][a-z0-9.-]+)((?:/[^/?#]+)*)/?")
+# Without empty parts, and those that some engines leave out.
+_URL = re.compile(r"([a-z][a-z0-9]+)://([a-z0-9][a-z0-9.-]+)((?:/(?!\.{1,2}(?:/|$))[^/?#]+)*)/?")
 
 
 class StoragePlace(Protocol):
@@ -52,7 +53,7 @@ class Location:
         """Read a path or a URL.
 
         Raises:
-            ValueError: it is no URL of a bucket: it has a user, a query or an empty part.
+            ValueError: it is no URL of a bucket: it has a user, a query, an empty part or dots.
 
         >>> str(Location.parse("s3://mart/eu/") / "orders"), str(Location.parse("a/b") / "c")
         ('s3://mart/eu/orders', 'a/b/c')
@@ -61,7 +62,9 @@ class Location:
             return cls(str(Path(place)))
         if (match := _URL.fullmatch(place)) is None:
             # The URL itself may hold a secret.
-            raise ValueError(f"found a URL of {place.partition('://')[0]} that names no bucket")
+            raise ValueError(
+                "write s3://bucket/folder, without user, query, and parts that are empty or dots"
+            )
         scheme, bucket, path = match.groups()
         return cls(place.rstrip("/"), scheme, bucket, path.strip("/"))
 

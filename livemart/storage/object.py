@@ -37,6 +37,8 @@ _OPTIONS = (
     "AWS_REGION",
     "AWS_ENDPOINT_URL",
 )
+# Without one of these each engine would look for it elsewhere, and might find another one.
+_NEEDED = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
 _S3A = "spark.hadoop.fs.s3a."
 _NO_BUCKET = "NoSuchBucket"
 _PATIENCE_S = 60.0
@@ -60,8 +62,16 @@ class ObjectStorage:
 
     @classmethod
     def open(cls, location: Location, environment: Mapping[str, str]) -> ObjectStorage:
-        """Open a bucket with the credentials of the environment; no request is made."""
-        options = {name: environment[name] for name in _OPTIONS if name in environment}
+        """Open a bucket with the credentials of the environment; no request is made.
+
+        Raises:
+            ValueError: the environment lacks some.
+        """
+        options = {name: value for name in _OPTIONS if (value := environment.get(name))}
+        if region := environment.get("AWS_DEFAULT_REGION"):
+            options.setdefault("AWS_REGION", region)
+        if missing := [name for name in _NEEDED if name not in options]:
+            raise ValueError(f"set {' and '.join(missing)} in the environment")
         if options.get("AWS_ENDPOINT_URL", "").startswith("http:"):
             options["AWS_ALLOW_HTTP"] = "true"
         return cls(location, _client(location.bucket, tuple(options.items())), options)
@@ -194,7 +204,7 @@ class ObjectStorage:
         endpoint = self._options.get("AWS_ENDPOINT_URL")
         values = {
             "endpoint": endpoint,
-            "endpoint.region": self._options.get("AWS_REGION") or (endpoint and "us-east-1"),
+            "endpoint.region": self._options.get("AWS_REGION"),
             "path.style.access": endpoint and "true",
             # The others keep parts of files in memory that a reader of columns has read.
             "input.stream.type": "classic",

@@ -17,7 +17,8 @@ def open_storage(place: StoragePlace | str) -> Storage:
     """Return the storage of a path, a URL or a location; nothing is read yet.
 
     Raises:
-        ConfigError: EXTRA_MISSING; ValueError: a URL that names no bucket of a known kind.
+        ConfigError: EXTRA_MISSING; ValueError: a URL that names no bucket of a known kind, or
+        credentials that the environment lacks.
     """
     location = Location.of(place)
     match location.scheme:
@@ -28,4 +29,4 @@ def open_storage(place: StoragePlace | str) -> Storage:
             from livemart.storage.object import ObjectStorage
 
             return ObjectStorage.open(location, os.environ)
-    raise ValueError(f"{location.scheme}://{location.bucket}: found no store of this kind")
+    raise ValueError("name a folder, or s3://bucket/folder: no store of another kind is opened")

@@ -14,6 +14,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigErrors
 from livemart.settings import Selection, Settings, load_settings
 from livemart.storage.location import Location
+from tests.storages import memory_place  # noqa: F401
 
 
 def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path: Path) -> None:
@@ -77,7 +78,11 @@ def test_a_warehouse_may_have_signs_that_deltalake_reads_as_they_are(
     "flags, said",
     [
         ({"landing": "s3://mart/landing"}, "--landing: found 's3://mart/landing'"),
-        ({"warehouse": "ftp://mart/eu"}, "--warehouse: found 'ftp://mart/eu'"),
+        ({"project_dir": "s3://mart/project"}, "--project-dir: found 's3://mart/project'"),
+        ({"jars": "s3://mart/jars"}, "--jars: found 's3://mart/jars'"),
+        ({"warehouse": "gs://mart/eu"}, "--warehouse: found 'gs://mart/eu'"),
+        ({"warehouse": "abfss://mart@eu"}, "--warehouse: found 'abfss://mart@eu'"),
+        ({"warehouse": "s3://mart/a%41"}, "--warehouse: found 's3://mart/a%41'"),
         ({"warehouse": "s3://key:secret@mart/eu"}, r"found 's3://key:\*\*\*@mart/eu'"),
         ({"warehouse": "s3://mart/eu?sig=secret"}, "found 's3://mart/eu'"),
     ],
@@ -91,10 +96,29 @@ def test_a_url_that_cannot_be_used_is_refused_without_its_secret(
     assert "secret" not in str(caught.value)
 
 
-def test_a_warehouse_may_be_in_a_bucket(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lacks, said", [("obstore", "pip install"), ("a key", "set AWS_ACCESS_")])
+def test_what_a_bucket_needs_is_missed_with_all_other_mistakes(
+    lacks: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    if lacks == "obstore":
+        monkeypatch.setattr("livemart.extras.find_spec", lambda name: None)
+
+    with pytest.raises(ConfigErrors) as caught:
+        load_settings({"warehouse": "s3://mart", "every": "soon"}, environ={}, directory=tmp_path)
+
+    hints = [error.hint for error in caught.value.errors]
+    assert len(hints) == 2
+    assert any(hint.startswith(said) for hint in hints)
+
+
+def test_a_warehouse_may_be_in_a_bucket(
+    tmp_path: Path,
+    memory_place: Location,  # noqa: F811
+) -> None:
     settings = load_settings({"warehouse": "s3://mart/eu/"}, environ={}, directory=tmp_path)
 
-    assert settings.warehouse == Location.parse("s3://mart/eu")
+    assert settings.warehouse == memory_place
     assert str(tmp_path) not in str(settings.store_url)
     assert settings.model_dump(mode="json")["warehouse"] == "s3://mart/eu"
 

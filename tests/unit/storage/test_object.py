@@ -57,8 +57,10 @@ def test_each_engine_is_given_what_the_environment_says(away: ObjectStorage) -> 
     expected = {name: value for name, value in SECRETS.items() if name != "AWS_PROFILE"}
 
     assert options == {**expected, "AWS_ALLOW_HTTP": "true"}
-    plain = ObjectStorage.open(Location.parse("s3://mart"), {"AWS_REGION": "eu-central-1"})
-    assert plain.options() == {"AWS_REGION": "eu-central-1"}
+    keys = {name: SECRETS[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    region = {"AWS_DEFAULT_REGION": "eu-central-1", "AWS_ENDPOINT_URL": ""}
+    plain = ObjectStorage.open(Location.parse("s3://mart"), keys | region)
+    assert plain.options() == keys | {"AWS_REGION": "eu-central-1"}
     s3a = {
         name.removeprefix("spark.hadoop.fs.s3a."): value
         for name, value in away.spark_settings().items()
