@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from livemart.errors import StateError
 from livemart.state.atomic_files import read_file, replace_file
@@ -185,7 +186,8 @@ def _refuse_torn(checkpoint: StoragePlace, recorded: Recorded | None) -> None:
             continue
         path = checkpoint / folder / str(batch_id)
         is_known = recorded is not None and recorded.knows(batch_id)
-        hint, remove = _WAY_OUT, f"remove the file, `rm {shlex.quote(str(path))}`"
+        remover = "rm" if isinstance(path, Path) else "aws s3 rm"
+        hint, remove = _WAY_OUT, f"remove the file, `{remover} {shlex.quote(str(path))}`"
         if folder == "commits":
             hint = f"{remove}: the batch is replayed, and what it wrote is skipped"
         elif folder == "offsets" and not is_known and newest.get("commits", -1) < batch_id:

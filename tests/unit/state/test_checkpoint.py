@@ -128,6 +128,16 @@ def test_a_torn_commit_may_be_removed(tmp_path: Path) -> None:
     assert raised.value.hint.startswith("remove ")
 
 
+def test_a_torn_commit_in_a_bucket_may_be_removed_by_its_url(memory_place: Location) -> None:
+    epoch = open_checkpoint(memory_place, None, new_epoch=False)
+    replace_file(memory_place / "commits" / "0", "v1")
+
+    with pytest.raises(StateError, match="CHECKPOINT_TORN") as raised:
+        open_checkpoint(memory_place, Recorded(epoch.id, 0), new_epoch=False)
+
+    assert "`aws s3 rm s3://mart/eu/commits/0`" in raised.value.hint
+
+
 def test_a_torn_file_of_a_source_is_found(tmp_path: Path) -> None:
     epoch = make_checkpoint(tmp_path / "c", planned=0, committed=0)
     (tmp_path / "c" / "sources" / "0").mkdir(parents=True)
