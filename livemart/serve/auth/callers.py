@@ -123,16 +123,26 @@ def cookie_name(is_secure: bool) -> str:
     return f"__Host-{_COOKIE}" if is_secure else _COOKIE
 
 
-def sign_in(request: Request, token: str) -> Session:
-    """Return the session of a valid token.
+def sign_in(request: Request, token: str, *, ends_others: bool = False) -> Session:
+    """Return a new session of a valid token; the browser's previous one ends.
+
+    `ends_others`: so do all other sessions of the token, in every browser.
 
     Raises:
         ProblemError: ORIGIN_REFUSED, TOKEN_REFUSED, TOO_MANY_ATTEMPTS, STORE_UNREACHABLE.
     """
     check_origin(request)
     valid_token = _verify(request, token.strip())
+    guard = part_of(request, Guard)
+    _end_session(request)
+    began = int(guard.now().timestamp())
+    if ends_others:
+        guard.ended.add_all(valid_token.token_id, began)
+        # Later than all that have ended.
+        began += 1
     _tell(request, "signed_in", valid_token.token_id)
-    return _session_of(request, valid_token)
+    session = SessionId(valid_token.token_id, secrets.token_hex(8), began)
+    return _session_of(request, valid_token, session)
 
 
 def renewed_session(scope: Mapping[str, Any]) -> str | None:
@@ -155,14 +165,10 @@ def sign_out(request: Request, response: Response) -> None:
         ProblemError: ORIGIN_REFUSED.
     """
     check_origin(request)
-    guard = part_of(request, Guard)
+    if (session := _end_session(request)) is not None:
+        _tell(request, "signed_out", session.token_id)
     is_secure = _is_secure(request)
     name = cookie_name(is_secure)
-    if (signed := _signed(request, request.cookies.get(name, ""))) is not None:
-        session, _ = signed
-        ends_at = session.began + int(_longest(request).total_seconds())
-        guard.ended.add(session, int(guard.now().timestamp()), ends_at)
-        _tell(request, "signed_out", session.token_id)
     response.delete_cookie(name, path="/", secure=is_secure, httponly=True, samesite="lax")
 
 
@@ -295,6 +301,18 @@ def _caller_of_session(request: Request, cookie: str) -> Caller:
     return _caller_of(token, ends_at, session)
 
 
+def _end_session(request: Request) -> SessionId | None:
+    """End the session that the browser has, at the server; return it, None if it has none."""
+    guard = part_of(request, Guard)
+    signed = _signed(request, request.cookies.get(cookie_name(_is_secure(request)), ""))
+    if signed is None:
+        return None
+    session, _ = signed
+    ends_at = session.began + int(_longest(request).total_seconds())
+    guard.ended.add(session, int(guard.now().timestamp()), ends_at)
+    return session
+
+
 def _signed(request: Request, cookie: str) -> tuple[SessionId, datetime] | None:
     """Return the session of a cookie, and when that was signed; None if it is none of ours."""
     signer = SessionSigner(part_of(request, Guard).key.text)
@@ -306,11 +324,13 @@ def _signed(request: Request, cookie: str) -> tuple[SessionId, datetime] | None:
     return None if session is None else (session, signed_at.astimezone(UTC))
 
 
-def _session_of(request: Request, token: Token, renewed: SessionId | None = None) -> Session:
-    """Return a session that begins or is renewed now, and never outlives its token."""
+def _session_of(request: Request, token: Token, session: SessionId) -> Session:
+    """Return a session as it is signed now, at its begin or when it is renewed.
+
+    It never outlives its token.
+    """
     guard = part_of(request, Guard)
     now = guard.now()
-    session = renewed or SessionId(token.token_id, secrets.token_hex(8), int(now.timestamp()))
     lasts = timedelta(hours=part_of(request, Settings).session_hours)
     lasts = min(lasts, _last_end(request, session) - now)
     if token.expires_at is not None:

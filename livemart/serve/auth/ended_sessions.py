@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,14 +75,21 @@ class EndedSessions:
 
     def add(self, session: SessionId, now: int, kept_until: int) -> None:
         """End a session, which would end by itself at `kept_until`. Unix seconds."""
+        self._change(lambda: self._end(session, now, kept_until))
+
+    def add_all(self, token_id: str, began: int) -> None:
+        """End all sessions of a token that began no later than `began`. Unix seconds."""
+        self._change(lambda: self._end_all(token_id, began))
+
+    def _change(self, change: Callable[[], None]) -> None:
         with self._lock:
             try:
                 with self._locked():
                     self._read()
-                    self._end(session, now, kept_until)
+                    change()
                     self._write()
             except OSError as error:
-                self._end(session, now, kept_until)
+                change()
                 structlog.get_logger().warning(
                     "sign_out_not_kept",
                     path=str(self._path),
@@ -101,6 +108,10 @@ class EndedSessions:
                 line, whole = lines.pop((token_id, name)), (token_id, _ALL)
                 lines[whole] = max(line, lines.get(whole, line))
         self._ended = lines
+
+    def _end_all(self, token_id: str, began: int) -> None:
+        last, kept_until = self._ended.get((token_id, _ALL), (began, 0))
+        self._ended = self._ended | {(token_id, _ALL): (max(last, began), kept_until)}
 
     def _read(self) -> None:
         """Read the file if another process wrote it."""

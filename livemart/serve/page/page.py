@@ -339,11 +339,14 @@ def _sign_in_page(request: Request) -> Response:
 
 
 def _sign_in(
-    request: Request, token: Annotated[str, Form()] = "", next: Annotated[str, Form()] = "/"
+    request: Request,
+    token: Annotated[str, Form()] = "",
+    next: Annotated[str, Form()] = "/",
+    everywhere: Annotated[bool, Form()] = False,
 ) -> Response:
     target = _own_path(next)
     try:
-        session = callers.sign_in(request, token)
+        session = callers.sign_in(request, token, ends_others=everywhere)
     except ProblemError as problem:
         refusal = f"{problem.title}: {problem.detail}."
         return _form(request, target, problem, refusal=refusal)

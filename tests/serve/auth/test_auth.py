@@ -224,6 +224,18 @@ def with_login(one: Site) -> None:
     app.add_api_route("/logout", logout, methods=["POST"])
 
 
+def browser(
+    one: Site, token: str, cookie: dict[str, str] | None = None, *, everywhere: bool = False
+) -> dict[str, str]:
+    """Sign in by the page's form, with a cookie or without one; return the session's cookie."""
+    one.client.cookies.clear()
+    form = {"token": token, **({"everywhere": "true"} if everywhere else {})}
+    one.client.post("/login", data=form, headers={**ORIGIN, **(cookie or {})})
+    session = one.client.cookies["livemart_session"]
+    one.client.cookies.clear()
+    return {"Cookie": f"livemart_session={session}"}
+
+
 def test_a_session_is_made_from_a_token_and_sees_the_same(tmp_path: Path) -> None:
     with site(tmp_path) as one:
         fill(one)
@@ -389,11 +401,7 @@ def test_who_signs_out_has_no_session_any_more_wherever_its_cookie_is(tmp_path: 
     with site(tmp_path, page=True) as one:
         fill(one)
         token = one.make_token("r1")
-        cookies = []
-        for _ in range(2):
-            one.client.post("/login", data={"token": token}, headers=ORIGIN)
-            cookies.append({"Cookie": f"livemart_session={one.client.cookies['livemart_session']}"})
-        one.client.cookies.clear()
+        cookies = [browser(one, token) for _ in range(2)]
         before = [one.client.get(TILES, headers=cookie).status_code for cookie in cookies]
 
         one.client.post("/logout", headers={**ORIGIN, **cookies[0]})
@@ -405,6 +413,45 @@ def test_who_signs_out_has_no_session_any_more_wherever_its_cookie_is(tmp_path: 
     assert before == [200, 200]
     # The other browser of the same token is another session.
     assert after == later == [401, 200]
+
+
+def test_who_signs_in_again_leaves_no_earlier_session_in_that_browser(tmp_path: Path) -> None:
+    with site(tmp_path, page=True) as one:
+        fill(one)
+        token, other_token = one.make_token("r1"), one.make_token("r1")
+        first, elsewhere = browser(one, token), browser(one, token)
+        refused = one.client.post(
+            "/login", data={"token": "lm_wrong"}, headers={**ORIGIN, **first}
+        ).status_code
+        kept = one.client.get(TILES, headers=first).status_code
+
+        second = browser(one, other_token, first)
+
+        found = [one.client.get(TILES, headers=it).status_code for it in (first, second, elsewhere)]
+
+    # A sign-in that fails ends nothing.
+    assert (refused, kept) == (401, 200)
+    assert found == [401, 200, 200]
+
+
+def test_a_sign_in_ends_all_other_sessions_of_the_token_on_request(tmp_path: Path) -> None:
+    with site(tmp_path, page=True) as one:
+        fill(one)
+        token, other_token = one.make_token("r1"), one.make_token("r1")
+        others = [browser(one, token) for _ in range(2)]
+        of_other_token = browser(one, other_token)
+
+        mine = browser(one, token, everywhere=True)
+
+        found = [one.client.get(TILES, headers=it).status_code for it in (*others, mine)]
+        unharmed = one.client.get(TILES, headers=of_other_token).status_code
+        as_program = one.client.get(TILES, headers={"Authorization": f"Bearer {token}"})
+    with site(tmp_path, page=True) as one:
+        one.learn_tokens()
+        later = [one.client.get(TILES, headers=it).status_code for it in (*others, mine)]
+
+    assert found == later == [401, 401, 200]
+    assert (unharmed, as_program.status_code) == (200, 200)
 
 
 def test_a_session_that_is_always_used_ends_after_a_week(

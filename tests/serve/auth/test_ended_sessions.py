@@ -63,6 +63,19 @@ def test_of_what_is_over_by_itself_one_line_is_left_should_the_clock_be_set_back
     assert not ended.has(session(7, began=1_500))
 
 
+def test_all_sessions_of_a_token_end_at_every_server_and_no_later_one(tmp_path: Path) -> None:
+    path = tmp_path / "ended_sessions"
+    ended, other_server = EndedSessions(path), EndedSessions(path)
+
+    ended.add_all("a", 2_000)
+    # A clock that was set back takes nothing back.
+    ended.add_all("a", 1_500)
+
+    found = [other_server.has(session(1, began=began)) for began in (0, 1_999, 2_000, 2_001)]
+    assert found == [True, True, True, False]
+    assert not other_server.has(session(1, token_id="b"))
+
+
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_without_a_file_a_sign_out_holds_as_long_as_the_server(
     tmp_path: Path, is_kept: bool
