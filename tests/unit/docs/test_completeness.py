@@ -12,6 +12,7 @@ import pytest
 
 from livemart.cli.commands import cli
 from livemart.settings import Settings
+from livemart.spark.java import ACCEPTED_JAVA
 
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -62,6 +63,10 @@ def test_the_version_table_is_what_is_installed(distribution: str, digits: int) 
     version = ".".join(metadata.version(distribution).split(".")[:digits])
 
     assert version in README
+
+
+def test_the_version_table_has_each_java_that_spark_runs_on() -> None:
+    assert f"| Java | {ACCEPTED_JAVA.removeprefix('Java ')} " in README
 
 
 def test_what_one_touches_to_add_something_is_there() -> None:
