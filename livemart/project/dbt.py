@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+from warnings import catch_warnings, filterwarnings
 
 import structlog
 
@@ -551,7 +552,10 @@ class Dbt:
         self._errors, self._is_compiling = [], arguments[0] == "compile"
         runner = dbtRunner(manifest=self._manifest, callbacks=[self._on_event])
         try:
-            result = runner.invoke([*arguments, *common])
+            with catch_warnings():
+                # The seeds of a folder may share `column_types`: each has some of the columns.
+                filterwarnings("ignore", ".* does not match the name of any column", RuntimeWarning)
+                result = runner.invoke([*arguments, *common])
         finally:
             _close_logs()
         if result.exception is not None and not isinstance(result.exception, Exception):
