@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from sqlglot import Token, TokenType, exp
@@ -40,13 +42,12 @@ _COUNT = "__livemart_rows"
 _VALUE = "__livemart_value"
 
 
-def cut_whole(blocks: Blocks, block: Block, columns: Columns) -> Cut | None:
+def cut_whole(part: BlockPart) -> Cut | None:
     """Return a query in which one of its subqueries is a stage, as it is written."""
-    part = _part(blocks, block, columns)
-    if part is None or block.kind == "top":
+    kind, text = part.block.kind, part.alone
+    if kind == "top":
         return None
-    text = part.alone
-    if block.kind == "value":
+    if kind == "value":
         if len(part.tree.selects) != 1:
             return None
         if part.is_nameless:
@@ -62,22 +63,17 @@ def cut_whole(blocks: Blocks, block: Block, columns: Columns) -> Cut | None:
     elif not part.is_named or not _are_stored(part.names):
         return None
     stage = numbered(text)
-    cut = _put_back(blocks, block, stage, template("select * from ", hole_of(stage)))
-    return replace(cut, is_value=block.kind == "value")
+    cut = _put_back(part, stage, template("select * from ", hole_of(stage)))
+    return replace(cut, is_value=kind == "value")
 
 
-def cut_totals(blocks: Blocks, block: Block, columns: Columns) -> Cut | None:
+def cut_totals(part: BlockPart) -> Cut | None:
     """Return a query whose totals without GROUP BY are a stage: one row of plain aggregates.
 
     A count of all rows is added, by which the totals can be moved.
     """
-    part = _part(blocks, block, columns)
-    if part is None or part.rows is None or not isinstance(part.tree, exp.Select):
-        return None
-    select = part.tree
-    if select.args.get("distinct") or any(map(select.args.get, (*_ABOVE, "limit", "offset"))):
-        return None
-    if not part.has_names and block.kind != "value":
+    select = part.select_of_rows
+    if select is None or any(map(select.args.get, (*_ABOVE, "distinct", "limit", "offset"))):
         return None
     spans: dict[tuple[int, int], str] = {}
     for item in select.expressions:
@@ -93,35 +89,26 @@ def cut_totals(blocks: Blocks, block: Block, columns: Columns) -> Cut | None:
             spans.setdefault(span, f"__livemart_total_{len(spans) + 1}")
     if not spans:
         return None
-    cut = _cut_at_rows(blocks, block, part, spans, [f"count(*) as {_COUNT}"])
+    cut = _cut_at_rows(part, spans, [f"count(*) as {_COUNT}"])
     return None if cut is None else replace(cut, adds_up=True)
 
 
-def cut_keyed_rows(blocks: Blocks, block: Block, columns: Columns) -> Cut | None:
-    """Return what `cut_rows` does, with the columns that joins and subqueries compare as well.
-
-    They may confine a change where the columns that are used above do not.
-    """
-    return cut_rows(blocks, block, columns, has_keys=True)
-
-
-def cut_rows(
-    blocks: Blocks, block: Block, columns: Columns, *, has_keys: bool = False
-) -> Cut | None:
+def cut_rows(part: BlockPart, *, has_keys: bool = False) -> Cut | None:
     """Return a query whose joined and filtered rows are a stage, below a total over all of them.
 
     Totals are those without GROUP BY, and those of grouping sets.
+
+    Args:
+        has_keys: the stage has the columns that joins and subqueries compare as well, which may
+            confine a change where the columns that are used above do not.
     """
-    part = _part(blocks, block, columns)
-    if part is None or part.rows is None or not isinstance(part.tree, exp.Select):
+    select = part.select_of_rows
+    if select is None:
         return None
-    select = part.tree
     group = select.args.get("group")
     sets = (exp.Rollup, exp.Cube, exp.GroupingSets)
     is_total = group is None and any(map(aggregate_calls, select.expressions))
     if not is_total and (group is None or group.find(*sets) is None):
-        return None
-    if not part.has_names and block.kind != "value":
         return None
     above = [*select.expressions]
     for name in _ABOVE:
@@ -154,18 +141,20 @@ def cut_rows(
         ]
         if not hidden:
             return None
-    return _cut_at_rows(blocks, block, part, spans, hidden)
+    return _cut_at_rows(part, spans, hidden)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A block as a query by itself, and the places in its text.
+class BlockPart:
+    """A block of a query as a query by itself, and the places in its text.
 
     `is_named`: no column has a name that Spark makes up. `rows`: from its FROM to the end of its
     WHERE; None if that is not known. `list_end`: the end of its select list. `bare`: behind each
     output column without an alias, its name as written.
     """
 
+    blocks: Blocks
+    block: Block
     alone: Flat
     tree: exp.Query
     names: tuple[str, ...]
@@ -177,6 +166,13 @@ class _Part:
     has_names: bool
     is_nameless: bool
     is_named: bool
+
+    @property
+    def select_of_rows(self) -> exp.Select | None:
+        """The tree if a stage can be made from its FROM and WHERE, None if it cannot."""
+        has_names = self.has_names or self.block.kind == "value"
+        is_known = has_names and self.rows is not None
+        return self.tree if is_known and isinstance(self.tree, exp.Select) else None
 
     def span(self, column: exp.Column) -> tuple[int, int] | None:
         """Return where a column is written, None if it is not."""
@@ -200,7 +196,7 @@ def _place(name: exp.Expr) -> tuple[int, int]:
     return int(name.meta["start"]), int(name.meta["end"]) + 1
 
 
-def _part(blocks: Blocks, block: Block, columns: Columns) -> _Part | None:
+def block_part(blocks: Blocks, block: Block, columns: Columns) -> BlockPart | None:
     """Return a block with its places; None if it reads a query around it, or is not understood."""
     alone = blocks.standing_alone(block)
     if alone is None:
@@ -237,8 +233,8 @@ def _part(blocks: Blocks, block: Block, columns: Columns) -> _Part | None:
         else:
             sources = items_read
     names = tuple(name.lower() for name in tree.named_selects)
-    return _Part(
-        *(flat, tree, names, sources, begin, rows, list_end, bare),
+    return BlockPart(
+        *(blocks, block, flat, tree, names, sources, begin, rows, list_end, bare),
         has_names,
         is_nameless,
         is_named,
@@ -337,11 +333,7 @@ def _with_wrappers(call: exp.Expr) -> exp.Expr:
 
 
 def _cut_at_rows(
-    blocks: Blocks,
-    block: Block,
-    part: _Part,
-    spans: Mapping[tuple[int, int], str],
-    hidden: list[str],
+    part: BlockPart, spans: Mapping[tuple[int, int], str], hidden: list[str]
 ) -> Cut | None:
     """Return a query whose stage selects the pieces at `spans` from the rows of a block.
 
@@ -350,7 +342,7 @@ def _cut_at_rows(
     assert part.rows is not None
     flat, (start, end) = part.alone, part.rows
     ordered = sorted(spans)
-    if any(one[1] > other[0] for one, other in pairwise(ordered)):
+    if any(one[1] > other[0] for one, other in pairwise(sorted([*spans, part.rows]))):
         return None
     # A column that is written at several places is selected once.
     first = {name: span for span, name in reversed([(it, spans[it]) for it in ordered])}
@@ -361,8 +353,6 @@ def _cut_at_rows(
     stage = numbered(
         template(flat.cut(0, part.begin), "select ", *listed, " ", flat.cut(start, end))
     )
-    if any(start < until and begin < end for begin, until in ordered):
-        return None
     edits: list[tuple[int, int, str | Template[Occurrence]]] = [
         (start, end, template("from ", hole_of(stage)))
     ]
@@ -377,12 +367,12 @@ def _cut_at_rows(
         rest += [flat.cut(position, begin), instead]
         position = until
     rest.append(flat.cut(position, len(flat.text)))
-    return _put_back(blocks, block, stage, template(*rest))
+    return _put_back(part, stage, template(*rest))
 
 
-def _put_back(blocks: Blocks, block: Block, stage: Flat, instead: Template[Occurrence]) -> Cut:
+def _put_back(part: BlockPart, stage: Flat, instead: Template[Occurrence]) -> Cut:
     """Return the cut of a query in which a text is put in the place of a block."""
-    flat = blocks.flat
+    flat, block = part.blocks.flat, part.block
     text = template(flat.cut(0, block.start), instead, flat.cut(block.end, len(flat.text)))
     return Cut(stage, Blocks(numbered(text)).without_unread())
 
@@ -401,11 +391,15 @@ def cuts_of_blocks(flat: Flat, columns: Columns) -> Iterator[Cut]:
     """Yield the ways to cut a query at its subqueries, the largest stages first."""
     blocks = Blocks(flat)
     for block in blocks:
-        for way in (cut_totals, cut_rows, cut_keyed_rows, cut_whole):
-            try:
-                cut = way(blocks, block, columns)
-            except Exception:
-                # A shape that the parser does not know is not cut.
-                continue
+        # A shape that the parser does not know is not cut.
+        part = None
+        with suppress(Exception):
+            part = block_part(blocks, block, columns)
+        if part is None:
+            continue
+        for way in (cut_totals, cut_rows, partial(cut_rows, has_keys=True), cut_whole):
+            cut = None
+            with suppress(Exception):
+                cut = way(part)
             if cut is not None:
                 yield cut

@@ -199,6 +199,8 @@ class Plan:
     """SQL of the columns that only stamp a row, which `plan_varying` leaves out of the plan."""
     stamped: Flat | None = None
     """The text with its stamps."""
+    reads_rows_alone: bool = False
+    """True if its rows depend on nothing but the rows that it reads."""
     fingerprint: str = ""
 
     @property
@@ -300,11 +302,14 @@ def _plan_flat(
 
 
 def _plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
+    reads_rows_alone = False
     try:
         tree = parse(flat.text)
         require_deterministic(tree)
-        query, used, notes = _query(tree, flat, inputs)
-        plan = replace(_plan(query, flat, inputs), used=used)
+        resolved = _qualified(tree, flat, inputs)
+        reads_rows_alone = True
+        query, used, notes = _query(resolved, flat, inputs)
+        plan = replace(_plan(query, flat, inputs), used=used, reads_rows_alone=True)
         if not query.limits:
             return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
         behind = plan.strategy.reasons if isinstance(plan.strategy, Full) else ()
@@ -318,7 +323,7 @@ def _plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
     names: tuple[str, ...] = ()
     with suppress(Exception):
         names = _names_of(qualified(parse(flat.text), _schema_of(flat, inputs)))
-    return Plan(full, flat=flat, names=names)
+    return Plan(full, flat=flat, names=names, reads_rows_alone=reads_rows_alone)
 
 
 def _in_steps(
@@ -348,7 +353,7 @@ def _in_steps(
     if not stages:
         return None
     if isinstance(last.strategy, Full) and (
-        not _may_be_read_whole(rest, inputs_now)
+        not last.reads_rows_alone
         or any(isinstance(it.plan.strategy, Full) for it in stages.values())
     ):
         return None
@@ -384,23 +389,12 @@ def _next_cut(
             plan = _plan_flat(cut.stage, inputs, depth + 1, tried)
             is_full = isinstance(plan.strategy, Full)
             # A value is computed again for nothing worse than one row.
-            is_value = cut.is_value and _may_be_read_whole(cut.stage, inputs)
+            is_value = cut.is_value and plan.reads_rows_alone
             is_moved = not _is_copy(plan) if not is_full else is_value
         # A value that is computed of picks among ties need not be one that a build gives.
         if is_moved and (cut.is_subset or not plan.ties):
             return cut, plan
     return None
-
-
-def _may_be_read_whole(rest: Flat, inputs: Inputs) -> bool:
-    """Return True if a last step depends on nothing but the rows that it reads."""
-    try:
-        tree = parse(rest.text)
-        require_deterministic(tree)
-        _qualified(tree, rest, inputs)
-    except Exception:
-        return False
-    return True
 
 
 def _cuts(flat: Flat, uncut: Plan, inputs: Inputs) -> Iterator[Cut]:
@@ -510,9 +504,8 @@ def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
 
 
 def _query(
-    tree: exp.Expr, flat: Flat, inputs: Inputs
+    query: exp.Query, flat: Flat, inputs: Inputs
 ) -> tuple[Query, dict[int, frozenset[str]], tuple[Reason, ...]]:
-    query = _qualified(tree, flat, inputs)
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
     scans: dict[str, Scan] = {}
 

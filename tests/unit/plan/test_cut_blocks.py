@@ -6,19 +6,27 @@ from collections.abc import Callable
 
 import pytest
 
-from livemart.plan.blocks import Block, Blocks
+from livemart.plan.blocks import Blocks
 from livemart.plan.cut import Cut
-from livemart.plan.cut_blocks import Columns, cut_rows, cut_totals, cut_whole, cuts_of_blocks
+from livemart.plan.cut_blocks import (
+    BlockPart,
+    block_part,
+    cut_rows,
+    cut_totals,
+    cut_whole,
+    cuts_of_blocks,
+)
 from livemart.plan.sql.flatten import flatten
 
 COLUMNS = {"a.t": ("k", "x", "y", "dup"), "a.u": ("k", "z", "dup")}
-Way = Callable[[Blocks, Block, Columns], Cut | None]
+Way = Callable[[BlockPart], Cut | None]
 
 
 def steps(way: Way, text: str, kind: str = "top") -> tuple[str, str] | None:
     """Return the SQL of stage and rest of the first block of a kind; the stage is `stage`."""
     blocks = Blocks(flatten(text, {}))
-    cut = way(blocks, next(it for it in blocks if it.kind == kind), COLUMNS)
+    part = block_part(blocks, next(it for it in blocks if it.kind == kind), COLUMNS)
+    cut = None if part is None else way(part)
     return None if cut is None else texts(cut)
 
 
