@@ -310,12 +310,12 @@ def plan(output: str, strict: bool, against: str | None, **flags: Any) -> None:
 
         with reporting(settings) as report:
             project, plans, chosen = load_plans(settings, report)
-            answer = describe_plans(project, plans.models, chosen)
+            answer = describe_plans(project, plans.models, plans.stored, chosen)
             if against is not None:
 
                 def plans_of(earlier: Settings) -> dict[str, Any]:
                     loaded, planned, selected = load_plans(earlier, report)
-                    return describe_plans(loaded, planned.models, selected)
+                    return describe_plans(loaded, planned.models, planned.stored, selected)
 
                 before = earlier_report(against, settings, plans_of)
                 difference = compare_plans(before, answer)

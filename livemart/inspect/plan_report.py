@@ -16,7 +16,7 @@ from livemart.plan.places import ReasonPlace, reason_place
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import views_of
 from livemart.plan.reasons import Reason
-from livemart.plan.stored_queries import StoredQuery, stored_queries
+from livemart.plan.stored_queries import StoredQuery
 from livemart.plan.strategies.signed import Append
 from livemart.project.graph import Model, Project, short_name
 from livemart.project.questions import Question
@@ -36,7 +36,10 @@ _NOTHING: Mapping[str, Sequence[str]] = {"defined_by": (), "only_in_a_build": ()
 
 
 def describe_plans(
-    project: Project, plans: Mapping[str, Plan], selected: frozenset[str] | None = None
+    project: Project,
+    plans: Mapping[str, Plan],
+    stored: Mapping[str, StoredQuery],
+    selected: frozenset[str] | None = None,
 ) -> dict[str, Any]:
     """Return `{"session": {...}, "models": [...]}`, models in dependency order.
 
@@ -50,18 +53,19 @@ def describe_plans(
 
     Args:
         plans: by unique id.
+        stored: the queries of `plans` that have a table, by unique id.
         selected: unique ids to list; all if None.
     """
-    stored = stored_queries(project, plans)
-    stages: dict[str, list[StoredQuery]] = {}
-    for query in stored.values():
-        if query.is_stage:
-            stages.setdefault(query.owner.unique_id, []).append(query)
     return {
         "session": _session(project.session, (*project.acting_hooks, *_of_dbt_alone(project))),
         "models": [
             _describe(project, project.models[unique_id], plan)
-            | {"stages": list(map(_stage, stages.get(unique_id, ())))}
+            | {
+                "stages": [
+                    _stage(stored[stage])
+                    for stage in (stored[unique_id].stages if unique_id in stored else ())
+                ]
+            }
             for unique_id, plan in plans.items()
             if project.models[unique_id].materialized not in (*_OF_DBT_ALONE, "ephemeral")
             and (selected is None or unique_id in selected)

@@ -229,6 +229,13 @@ class Plan:
         first = self.strategy
         return () if isinstance(first, Full | View | Staged) else (first, *self.others)
 
+    def uncut(self, reasons: tuple[Reason, ...]) -> Plan:
+        """Return the plan of the same query when it is recomputed as a whole."""
+        full = replace(self, strategy=Full(reasons))
+        if self.steps is None:
+            return full
+        return replace(full, flat=self.whole, steps=None, unique_key=(), notes=(), ties=(), used={})
+
     @property
     def region(self) -> Region | None:
         """The region of the model, which may be no more than the second choice."""

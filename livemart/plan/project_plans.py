@@ -437,20 +437,20 @@ def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) 
             reason = Reason("SESSION_SETTING", f"the view {relation} has another session", None)
             # The text of a view does not say which columns another such view yields.
             names = plan.names if plan.stamps else ()
-            return replace(_uncut(plan, (reason,)), names=names, unique_key=(), notes=())
+            return replace(plan.uncut((reason,)), names=names, unique_key=(), notes=())
     functions = session.functions()
     unsteady = sorted(name for name, statement in functions.items() if is_unsteady(statement))
     if unsteady:
         message = f"the function {unsteady[0]} reads tables, or differs between two runs"
         reason = Reason("EXPRESSION_NOT_DETERMINISTIC", message, None)
-        plan = _uncut(plan, (reason,))
+        plan = plan.uncut((reason,))
         return replace(plan, strategy=Full((reason,), is_volatile=True), unique_key=(), notes=())
     shadowing = sorted(functions.keys() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))
     setting = session.unknown_effect() or (f"the function {shadowing[0]}" if shadowing else None)
     if setting is None or isinstance(plan.strategy, Full):
         return plan
     reason = Reason("SESSION_SETTING", f"`{setting}` may give its SQL another meaning", None)
-    return replace(_uncut(plan, (reason,)), unique_key=(), notes=())
+    return replace(plan.uncut((reason,)), unique_key=(), notes=())
 
 
 def _under_policy(model: Model, plan: Plan, *, asks: bool) -> Plan:
@@ -460,21 +460,13 @@ def _under_policy(model: Model, plan: Plan, *, asks: bool) -> Plan:
     if plan.steps is not None and (
         model.stages == "never" or model.is_of_dbt or plan.stamps or asks
     ):
-        return _uncut(plan, plan.steps.uncut)
+        return plan.uncut(plan.steps.uncut)
     if model.policy == "full":
-        return _uncut(plan, (Reason("POLICY_FULL", "the model's policy is full", None),))
+        return plan.uncut((Reason("POLICY_FULL", "the model's policy is full", None),))
     if plan.ties and model.ties == "full":
         reason = Reason("POLICY_FULL", "the model says `ties: full`", None)
-        return _uncut(plan, (reason, *plan.ties))
+        return plan.uncut((reason, *plan.ties))
     return plan
-
-
-def _uncut(plan: Plan, reasons: tuple[Reason, ...]) -> Plan:
-    """Return the plan of a query that is recomputed as a whole."""
-    full = replace(plan, strategy=Full(reasons))
-    if plan.steps is None:
-        return full
-    return replace(full, flat=plan.whole, steps=None, unique_key=(), notes=(), ties=(), used={})
 
 
 def _history_columns(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:

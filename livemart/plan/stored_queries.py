@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from livemart.plan.planner import Full, Plan
+from livemart.plan.planner import Plan
 from livemart.plan.reasons import Reason
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.template import Template
@@ -55,10 +55,9 @@ class StoredQuery:
     def uncut(self, failed: str) -> StoredQuery:
         """Return the query as if it were not cut, because its stage `failed`."""
         reason = Reason("STRATEGY_FAILED", f"{failed} failed: see the log", None)
-        whole = self.plan.whole
-        plan = replace(self.plan, strategy=Full((reason,)), flat=whole, steps=None, used={})
-        reads = whole.relations if whole is not None else ()
-        return replace(self, plan=plan, flat=whole, reads=reads, stages=())
+        plan = self.plan.uncut((reason,))
+        reads = plan.flat.relations if plan.flat is not None else ()
+        return replace(self, plan=plan, flat=plan.flat, reads=reads, stages=())
 
     @property
     def fingerprint(self) -> str:

@@ -83,7 +83,8 @@ def adapt_project(settings: Settings, say: Callable[[str], None]) -> None:
     say(describe_sources(project))
     say(describe_models(project))
     if failure is None:
-        report = render_plans(describe_plans(project, ProjectPlans(project).models))
+        plans = ProjectPlans(project)
+        report = render_plans(describe_plans(project, plans.models, plans.stored))
         say(f"strategies (`livemart plan` says more)\n{report}")
     elif {error.code for error in getattr(failure, "errors", (failure,))} == {"DBT_NEEDS_SPARK"}:
         say("strategies: models ask Spark while dbt compiles them; `livemart plan` starts one")

@@ -55,7 +55,8 @@ class _Project:
                 assert compared and all(comparison.is_equal for comparison in compared)
                 return None
             case "plan":
-                report = describe_plans(self.runtime.project, self.runtime.plans.models)
+                plans = self.runtime.plans
+                report = describe_plans(self.runtime.project, plans.models, plans.stored)
                 assert {model["strategy"] for model in report["models"]} <= {
                     "signed",
                     "region",

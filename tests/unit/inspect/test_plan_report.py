@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from livemart.inspect.plan_report import describe_plans, full_models, render_plans
 from livemart.plan.planner import Full, Plan, View
 from livemart.plan.project_plans import ProjectPlans, broken_policies
 from livemart.plan.reasons import Reason
+from livemart.plan.stored_queries import stored_queries
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import Column, Model, Policy, Project
@@ -20,6 +23,12 @@ def model(name: str, policy: Policy = "auto") -> Model:
     return make_model(f"model.m.{name}", policy=policy)
 
 
+def described(
+    project: Project, plans: Mapping[str, Plan], selected: frozenset[str] | None = None
+) -> dict[str, Any]:
+    return describe_plans(project, plans, stored_queries(project, plans), selected)
+
+
 def project(*models: Model) -> Project:
     return Project("m", ".", "m", {}, {node.unique_id: node for node in models}, {}, {})
 
@@ -29,11 +38,11 @@ REGION = Region(("shop_id",), "sold_at", 3_600_000_000, 0, (), {}, {})
 
 
 def test_a_report_names_strategy_and_reasons_as_scripts_rely_on() -> None:
-    report = describe_plans(project(model("a")), {"model.m.a": Plan(Full((REASON,)))})
+    report = described(project(model("a")), {"model.m.a": Plan(Full((REASON,)))})
 
-    described = report["models"][0]
-    assert (described["name"], described["strategy"]) == ("a", "full")
-    assert described["reasons"] == [
+    (of_model,) = report["models"]
+    assert (of_model["name"], of_model["strategy"]) == ("a", "full")
+    assert of_model["reasons"] == [
         {
             "code": "GLOBAL_AGG",
             "message": "one row over all",
@@ -49,20 +58,20 @@ def test_versions_of_a_model_are_told_apart() -> None:
         replace(model("totals"), unique_id=f"model.m.totals.v{number}", name="totals")
         for number in (1, 2)
     ]
-    report = describe_plans(project(*versions), {it.unique_id: Plan(View()) for it in versions})
+    report = described(project(*versions), {it.unique_id: Plan(View()) for it in versions})
 
     assert render_plans(report).split() == ["totals.v1", "view", "totals.v2", "view"]
 
 
 def test_a_reason_is_shown_with_file_line_and_next_step() -> None:
-    text = render_plans(describe_plans(project(model("a")), {"model.m.a": Plan(Full((REASON,)))}))
+    text = render_plans(described(project(model("a")), {"model.m.a": Plan(Full((REASON,)))}))
 
     assert "GLOBAL_AGG: models/a.sql:7: one row over all" in text
     assert "next: put an hourly model below it" in text
 
 
 def test_margins_of_a_frame_are_shown() -> None:
-    text = render_plans(describe_plans(project(model("a")), {"model.m.a": Plan(REGION)}))
+    text = render_plans(described(project(model("a")), {"model.m.a": Plan(REGION)}))
 
     assert text == "a  region  keys (shop_id), time sold_at, reaches 1h after a change"
 
@@ -75,7 +84,7 @@ def test_a_stage_is_shown_below_its_model() -> None:
     )
     of_project = project(seed, top)
 
-    report = describe_plans(of_project, ProjectPlans(of_project).models)
+    report = described(of_project, ProjectPlans(of_project).models)
 
     ((stage,),) = (it["stages"] for it in report["models"])
     assert stage["relation"].startswith("_livemart_stages.top__")
@@ -102,7 +111,7 @@ def test_a_plan_of_sql_that_was_compiled_without_answers_says_so() -> None:
     )
     plans = {key: Plan(Full((REASON,))) for key in both.models}
 
-    report = describe_plans(both, plans, frozenset({"model.m.a", "model.m.b"}))
+    report = described(both, plans, frozenset({"model.m.a", "model.m.b"}))
 
     assert [it["lacks"] for it in report["models"]] == [
         ["the columns of m.raw", "select 1 from m.raw"],
@@ -125,7 +134,7 @@ def test_what_defines_the_session_and_what_only_a_build_does_are_told_once() -> 
     shop = replace(project(one, replace(model("b"), session=base), seed), session=base)
     plans = {key: Plan(Signed((), (), ())) for key in shop.models}
 
-    text = render_plans(describe_plans(replace(shop, acting_hooks=("grant x",)), plans))
+    text = render_plans(described(replace(shop, acting_hooks=("grant x",)), plans))
 
     assert text.splitlines() == [
         "session: spark.sql.session.timeZone = Asia/Tokyo",
@@ -144,7 +153,7 @@ def test_a_long_question_is_cut_on_the_terminal_alone() -> None:
         project(model("a")), questions={"model.m.a": (Question("rows", question, "1"),)}
     )
 
-    report = describe_plans(asking, {"model.m.a": Plan(Signed((), (), ()))})
+    report = described(asking, {"model.m.a": Plan(Signed((), (), ()))})
 
     assert report["models"][0]["asks"] == [question]
     assert render_plans(report).splitlines()[-1].endswith(f"{question[:200]} ...")
@@ -157,7 +166,7 @@ def test_what_a_model_asks_and_what_stamps_its_rows_is_told() -> None:
     )
     plan = Plan(Signed((), (), ()), stamps={"run": "'x'", "at": "'y'"})
 
-    text = render_plans(describe_plans(asking, {"model.m.a": plan}))
+    text = render_plans(described(asking, {"model.m.a": plan}))
 
     assert text.splitlines() == [
         "a  signed",
@@ -178,7 +187,7 @@ def test_why_sql_has_not_the_other_strategies_is_told_in_their_order() -> None:
         "model.m.b": Plan(Full((REASON,)), refused=refused),
     }
 
-    report = describe_plans(project(model("a"), model("b")), plans)
+    report = described(project(model("a"), model("b")), plans)
 
     assert render_plans(report).splitlines() == [
         "a  region  keys (shop_id), time sold_at, reaches 1h after a change",
@@ -189,9 +198,9 @@ def test_why_sql_has_not_the_other_strategies_is_told_in_their_order() -> None:
         "     next: put an hourly model below it",
         "   not signed: max(amount) is no sum; sum it",
     ]
-    described = report["models"][1]["refused"]
-    assert list(described) == ["signed", "running", "region"]
-    assert described["signed"] == {
+    refused = report["models"][1]["refused"]
+    assert list(refused) == ["signed", "running", "region"]
+    assert refused["signed"] == {
         "code": "NOT_ADDITIVE",
         "message": "max(amount) is no sum",
         "line": None,
@@ -203,7 +212,7 @@ def test_why_sql_has_not_the_other_strategies_is_told_in_their_order() -> None:
 def test_only_selected_models_are_listed() -> None:
     plans = {"model.m.a": Plan(Signed((), (), ())), "model.m.b": Plan(View())}
 
-    report = describe_plans(project(model("a"), model("b")), plans, frozenset({"model.m.b"}))
+    report = described(project(model("a"), model("b")), plans, frozenset({"model.m.b"}))
 
     assert [entry["name"] for entry in report["models"]] == ["b"]
 
@@ -213,13 +222,13 @@ def test_what_dbt_alone_builds_is_not_listed() -> None:
     history = replace(model("b"), materialized="snapshot")
     plans = {"model.m.a": Plan(Full()), "model.m.b": Plan(Full())}
 
-    assert describe_plans(project(seed, history), plans)["models"] == []
+    assert described(project(seed, history), plans)["models"] == []
 
 
 def test_a_model_that_wants_to_be_full_is_no_fallback() -> None:
     plans = {"model.m.a": Plan(Full((REASON,))), "model.m.b": Plan(Full())}
 
-    report = describe_plans(project(model("a"), model("b", "full")), plans)
+    report = described(project(model("a"), model("b", "full")), plans)
 
     assert full_models(report) == ["a"]
 
@@ -228,7 +237,7 @@ def test_a_model_that_hooks_fill_is_no_fallback_and_says_so() -> None:
     filled = project(replace(model("a", "strict"), filled="wholly", compiled_code="select 1 as n"))
     plans = ProjectPlans(filled)
 
-    report = describe_plans(filled, plans.models)
+    report = described(filled, plans.models)
 
     assert full_models(report) == []
     assert "FILLED_BY_HOOKS: models/a.sql: hooks write rows into its table" in render_plans(report)
