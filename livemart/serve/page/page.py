@@ -230,6 +230,7 @@ def _model_page(request: Request, caller: CallerOf, name: str) -> Response:
         headers=_UNSTORED,
         model=model_view,
         chart=chart,
+        here=address.here,
         unknown=unknown if caller.is_admin else (),
         interval_seconds=part_of(request, Settings).every.total_seconds(),
         **build_page(address, shown, model_view, about),
