@@ -53,6 +53,27 @@ class RemovedFiles:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of the warehouse, or of a stage. `table_id`: None if `error` keeps it from a look."""
+
+    relation: str
+    storage: Storage
+    table_id: str | None = None
+    error: str | None = None
+
+
+def _list_tables(tables: Warehouse) -> list[_Table]:
+    listed = []
+    for relation in (*tables.relations(), *filter(tables.exists, tables.folders_of(STAGES))):
+        table = _Table(relation, tables.storage(relation))
+        try:
+            listed.append(replace(table, table_id=tables.table_id(relation)))
+        except LivemartError as error:
+            listed.append(replace(table, error=first_lines(error)))
+    return listed
+
+
 def remove_old_files(
     warehouse: StoragePlace,
     now: datetime,
@@ -60,6 +81,7 @@ def remove_old_files(
     *,
     is_trial: bool = False,
     forgets_snapshots: bool = False,
+    listed: Sequence[_Table] | None = None,
 ) -> Iterator[RemovedFiles]:
     """Remove the old files of each table, and of the state; yield the result of each.
 
@@ -69,25 +91,23 @@ def remove_old_files(
         retention: for what is no table's; each table has its own.
         is_trial: nothing is removed.
         forgets_snapshots: rows of the snapshot log go as well: no other process writes it.
+        listed: all tables, if they are listed already.
     """
-    tables, log = Warehouse(warehouse), SnapshotLog(warehouse)
+    log = SnapshotLog(warehouse)
     ends = kept_snapshots(warehouse, now)
     by_readers = map(log.row, ends)
     rows = [row for row in (log.newest(), log.newest_published(), *by_readers) if row is not None]
     states = {(it.table_id, it.version) for row in rows for it in row.stored.values()}
-    for relation in (*tables.relations(), *filter(tables.exists, tables.folders_of(STAGES))):
+    for table in _list_tables(Warehouse(warehouse)) if listed is None else listed:
+        relation = table.relation
         versions = {row.sources[relation] for row in rows if relation in row.sources}
-        try:
-            table_id = tables.table_id(relation)
-        except LivemartError as error:
-            yield RemovedFiles(relation, error=first_lines(error))
-            continue
-        named = {version for id_, version in states if id_ == table_id}
-        storage = tables.storage(relation)
-        if relation.startswith(f"{STAGES}.") and rows and not named:
-            yield _drop(relation, storage, now - retention, is_trial=is_trial)
+        named = {version for id_, version in states if id_ == table.table_id}
+        if table.error is not None:
+            yield RemovedFiles(relation, error=table.error)
+        elif relation.startswith(f"{STAGES}.") and rows and not named:
+            yield _drop(relation, table.storage, now - retention, is_trial=is_trial)
         else:
-            yield _remove(relation, storage, versions | named, is_trial=is_trial)
+            yield _remove(relation, table.storage, versions | named, is_trial=is_trial)
     if rows:
         storage = open_storage(StateFolder(warehouse).snapshots)
         removed = _remove("snapshots", storage, (), is_trial=is_trial)
@@ -179,9 +199,13 @@ def keep_up(
             step("removing old files")
             # Each file is read once.
             tables = Warehouse(warehouse, cache_bytes=0)
-            _tidy(tables, SnapshotLog(warehouse).newest(), now, retention)
+            listed = _list_tables(tables)
+            _tidy(tables, listed, SnapshotLog(warehouse).newest(), now, retention)
             _forget_letters(tables, now - retention)
-            _report([*remove_old_files(warehouse, now, retention, forgets_snapshots=True)])
+            removed = remove_old_files(
+                warehouse, now, retention, forgets_snapshots=True, listed=listed
+            )
+            _report([*removed])
             forget_ended(warehouse, now)
             note_upkeep(warehouse, now, look_into_tables(tables, now, _noted(warehouse)))
     except Exception as error:
@@ -194,19 +218,22 @@ def _interval(retention: timedelta) -> timedelta:
     return min(_EVERY, max(retention, _LEAST_INTERVAL))
 
 
-def _tidy(tables: Warehouse, newest: Snapshot | None, now: datetime, retention: timedelta) -> None:
+def _tidy(
+    tables: Warehouse,
+    listed: Sequence[_Table],
+    newest: Snapshot | None,
+    now: datetime,
+    retention: timedelta,
+) -> None:
     """Give the tables that livemart fills their retention, and merge small files of past days."""
     if newest is None:
         return
     filled = {state.table_id for state in newest.stored.values()}
     until, merged = time.monotonic() + _MERGING_S, 0
-    for relation in (*tables.relations(), *filter(tables.exists, tables.folders_of(STAGES))):
-        try:
-            table_id = tables.table_id(relation)
-        except LivemartError:
-            # The removal of its files says so.
-            continue
-        if relation not in newest.landed and table_id not in filled:
+    for table in listed:
+        relation = table.relation
+        # The removal of its files reports a table that cannot be opened.
+        if table.error or (relation not in newest.landed and table.table_id not in filled):
             continue
         try:
             tables.keep_for(relation, retention)
