@@ -19,7 +19,7 @@ from livemart.errors import RefreshError
 from livemart.inspect.terminal_text import aligned, counted
 from livemart.intervals import format_interval
 from livemart.land.letters.plain_text import one_line
-from livemart.plan.planner import FinalFlag
+from livemart.plan.plan import FinalFlag
 from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import Project
 from livemart.run.watermarks import read_watermarks

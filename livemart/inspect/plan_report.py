@@ -13,7 +13,7 @@ from typing import Any
 
 from livemart.intervals import format_interval
 from livemart.plan.places import ReasonPlace, reason_place
-from livemart.plan.planner import Plan
+from livemart.plan.plan import Plan
 from livemart.plan.project_plans import views_of
 from livemart.plan.reasons import Reason
 from livemart.plan.stored_queries import StoredQuery

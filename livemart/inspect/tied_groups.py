@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from livemart.delta.partitions import BLANKS
 from livemart.inspect.comparison import different_rows, signs_passed_on
 from livemart.inspect.ties import WAYS, Judgement, Row, judge_groups
-from livemart.plan.planner import Inputs, Plan, ways_to_decide
+from livemart.plan.plan import Inputs, Plan
+from livemart.plan.planner import ways_to_decide
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.strategies.tie_breaks import CANDIDATES
 from livemart.spark.arrow_views import to_frame

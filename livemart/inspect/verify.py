@@ -21,7 +21,7 @@ from livemart.inspect.ties import Verdict
 from livemart.own_faults import ends_everything
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.passed_on import passed_on_columns
-from livemart.plan.planner import Full, Inputs
+from livemart.plan.plan import Full, Inputs
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery

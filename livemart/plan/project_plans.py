@@ -13,16 +13,8 @@ from hashlib import sha256
 
 from livemart.errors import PlanError
 from livemart.plan.places import ReasonPlace, reason_place
-from livemart.plan.planner import (
-    Full,
-    Inputs,
-    Plan,
-    PlannedQueries,
-    Steps,
-    View,
-    plan_query,
-    plan_varying,
-)
+from livemart.plan.plan import Full, Inputs, Plan, Steps, View
+from livemart.plan.planner import PlannedQueries, plan_query, plan_varying
 from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.sql.determinism import is_unsteady
 from livemart.plan.sql.flatten import Flat, flatten

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from livemart.plan.planner import Plan, Strategy
+from livemart.plan.plan import Plan, Strategy
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Signed

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from livemart.plan.planner import Plan
+from livemart.plan.plan import Plan
 from livemart.plan.reasons import Reason
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.template import Template

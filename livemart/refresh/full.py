@@ -20,7 +20,7 @@ from livemart.delta.warehouse import Commit
 from livemart.errors import RefreshError
 from livemart.limits import FEW_STATEMENT_ROWS, ROWS_IN_MEMORY
 from livemart.own_faults import is_own_fault
-from livemart.plan.planner import Full, Plan
+from livemart.plan.plan import Full, Plan
 from livemart.plan.sql.determinism import FILE_COLUMN
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.stored_queries import StoredQuery

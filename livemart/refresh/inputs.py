@@ -19,7 +19,7 @@ from livemart.arrow.variants import nothing_of
 from livemart.delta.log import LogEntry
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
-from livemart.plan.planner import Plan
+from livemart.plan.plan import Plan
 from livemart.plan.project_plans import ProjectPlans, view_relations
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.sql.flatten import Flat

@@ -17,7 +17,7 @@ from livemart.delta.row_filter import equal_in
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.errors import RefreshError
-from livemart.plan.planner import Plan
+from livemart.plan.plan import Plan
 from livemart.refresh.context import BatchContext
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.arrow_views import rows_of, to_view

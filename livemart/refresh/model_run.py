@@ -11,7 +11,7 @@ from datetime import datetime
 
 from livemart.arrow.sum_limits import SumLimits
 from livemart.arrow.time_zone import UTC_ZONE, TimeZone
-from livemart.plan.planner import Plan
+from livemart.plan.plan import Plan
 from livemart.plan.relations.clock import evaluate
 from livemart.plan.sql.template import template
 from livemart.plan.strategies.slices import Slice

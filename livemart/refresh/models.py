@@ -19,7 +19,7 @@ from livemart.errors import PlanError, RefreshError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
-from livemart.plan.planner import Full, Staged
+from livemart.plan.plan import Full, Staged
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.stored_queries import StoredQuery
 from livemart.project.sessions import session_of

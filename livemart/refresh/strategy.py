@@ -17,7 +17,7 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError, first_lines
 from livemart.own_faults import is_own_fault
-from livemart.plan.planner import Full, Staged
+from livemart.plan.plan import Full, Staged
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.spelling import spelled
 from livemart.plan.stored_queries import StoredQuery

@@ -13,7 +13,7 @@ import pytest
 from livemart.arrow.bags import NEW_COUNT, WEIGHT
 from livemart.delta.row_filter import NO_ROW
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.planner import Plan
+from livemart.plan.plan import Plan
 from livemart.plan.relations.join import Join
 from livemart.plan.sql.template import Template
 from livemart.plan.strategies.running import not_carried_on

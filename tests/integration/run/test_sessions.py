@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from livemart.plan.planner import Full
+from livemart.plan.plan import Full
 from tests.integration.run.shop import ORDERS, order, shop_project
 from tests.project_run import ProjectRun, reasons, strategies
 

@@ -10,7 +10,8 @@ import pytest
 
 from bench.models import Market
 from bench.models_project import KINDS, MIX, UNIT, asking, models, plain
-from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.plan import Inputs
+from livemart.plan.planner import plan_query
 
 _COLUMNS = {
     "raw.shops": ("shop_id", "city", "updated_at"),

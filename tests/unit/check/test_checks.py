@@ -19,7 +19,7 @@ from livemart.check.proofs import Prover
 from livemart.check.versions import CheckedVersions
 from livemart.errors import RefreshError
 from livemart.own_faults import VARIABLE
-from livemart.plan.planner import Plan
+from livemart.plan.plan import Plan
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import DataTest, Project

@@ -125,7 +125,7 @@ def test_a_traceback_comes_with_debug_only() -> None:
 def test_a_plan_that_no_build_would_accept_is_shown_and_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from livemart.plan.planner import Full, Plan
+    from livemart.plan.plan import Full, Plan
     from livemart.plan.reasons import Reason
     from livemart.plan.stored_queries import stored_queries
     from livemart.run import runtime

@@ -14,7 +14,7 @@ import pytest
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.corrections import Correction, find_corrections, render_corrections
-from livemart.plan.planner import FinalFlag, Full, Plan
+from livemart.plan.plan import FinalFlag, Full, Plan
 from livemart.plan.stored_queries import stored_queries
 from livemart.project.graph import Project, SourceTable
 from livemart.state.snapshots import ModelState, Snapshot

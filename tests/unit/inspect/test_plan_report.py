@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from livemart.inspect.plan_report import describe_plans, full_models, render_plans
-from livemart.plan.planner import Full, Plan, View
+from livemart.plan.plan import Full, Plan, View
 from livemart.plan.project_plans import ProjectPlans, broken_policies
 from livemart.plan.reasons import Reason
 from livemart.plan.stored_queries import stored_queries

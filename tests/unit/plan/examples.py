@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from livemart.plan.planner import Full, Inputs, Plan, Staged, plan_query
+from livemart.plan.plan import Full, Inputs, Plan, Staged
+from livemart.plan.planner import plan_query
 from livemart.plan.relations.key_query import RowsOf
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region

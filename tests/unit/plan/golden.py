@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.plan import Inputs, Plan
+from livemart.plan.planner import plan_query
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
 from livemart.plan.strategies.slices import Slice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from livemart.plan.planner import Inputs
+from livemart.plan.plan import Inputs
 
 # Types by column: i an integer, s a text, t a timestamp.
 TABLES: dict[str, dict[str, str]] = {

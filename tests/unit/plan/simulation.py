@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import sqlglot
 
-from livemart.plan.planner import Plan
+from livemart.plan.plan import Plan
 from livemart.plan.relations.clock import evaluate
 from livemart.plan.relations.key_query import RowsOf
 from livemart.plan.relations.relation import Restriction

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from livemart.errors import PlanError
-from livemart.plan.planner import Full, Plan
+from livemart.plan.plan import Full, Plan
 from livemart.plan.project_plans import ProjectPlans, is_same_text, require_policies
 from livemart.plan.reasons import Reason
 from livemart.plan.sql import parse

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from livemart.plan.planner import Full, Plan, plan_query
+from livemart.plan.plan import Full, Plan
+from livemart.plan.planner import plan_query
 from tests.unit.plan.golden import summary
 from tests.unit.plan.random_queries import (
     CLOCK,

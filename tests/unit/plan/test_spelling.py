@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.plan import Inputs, Plan
+from livemart.plan.planner import plan_query
 from livemart.plan.spelling import spelled
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.running import Running

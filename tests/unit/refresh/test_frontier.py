@@ -13,7 +13,7 @@ from livemart.conflicts import TableChangedError
 from livemart.delta.log import LogEntry
 from livemart.delta.tags import Tags
 from livemart.errors import StateError
-from livemart.plan.planner import Full, Plan
+from livemart.plan.plan import Full, Plan
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.stored_queries import StoredQuery, stored_queries
 from livemart.project.graph import Project

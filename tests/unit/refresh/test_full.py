@@ -14,7 +14,8 @@ import pytest
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
-from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.plan import Inputs, Plan
+from livemart.plan.planner import plan_query
 from livemart.plan.stored_queries import StoredQuery, stored_queries
 from livemart.project.graph import Project
 from livemart.refresh import full

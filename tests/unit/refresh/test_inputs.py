@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
-from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.plan import Inputs
+from livemart.plan.planner import plan_query
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import flatten
 from livemart.refresh.inputs import PinnedInputs

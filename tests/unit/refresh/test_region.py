@@ -16,7 +16,8 @@ from livemart.arrow.time_zone import UTC_ZONE, TimeZone
 from livemart.arrow.times import DAY, EVER, micros_of
 from livemart.delta.partitions import BLANKS
 from livemart.limits import MOST_INTERVALS_OF_A_KEY
-from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.plan import Inputs
+from livemart.plan.planner import plan_query
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.relations.relation import Restriction
 from livemart.refresh.region import (

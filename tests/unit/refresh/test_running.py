@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from livemart.arrow.bags import WEIGHT
 from livemart.arrow.time_zone import UTC_ZONE
-from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.plan import Inputs, Plan
+from livemart.plan.planner import plan_query
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.template import Template
 from livemart.plan.strategies.running import Running

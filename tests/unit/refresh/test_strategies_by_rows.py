@@ -22,7 +22,8 @@ from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.sum_limits import SumLimits
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.plan import Inputs, Plan
+from livemart.plan.planner import plan_query
 from livemart.plan.spelling import spelled
 from livemart.refresh import strategy
 from livemart.refresh.inputs import PinnedInputs

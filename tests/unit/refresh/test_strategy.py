@@ -13,7 +13,8 @@ from livemart.conflicts import TableChangedError
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import PlanError, RefreshError
 from livemart.own_faults import VARIABLE
-from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.plan import Inputs
+from livemart.plan.planner import plan_query
 from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.stored_queries import StoredQuery, stored_queries
 from livemart.project.graph import Policy

@@ -9,7 +9,7 @@ import pytest
 
 from livemart.conflicts import may_pass
 from livemart.errors import ConfigError, RefreshError
-from livemart.plan.planner import Full, Plan
+from livemart.plan.plan import Full, Plan
 from livemart.plan.stored_queries import stored_queries
 from livemart.project.graph import Project
 from livemart.project.hooks.run_end import TestEnd

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.plan import Inputs
+from livemart.plan.planner import plan_query
 from livemart.plan.strategies.signed import Signed
 
 _TOWNS = Inputs(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.plan import Inputs
+from livemart.plan.planner import plan_query
 
 INPUTS = Inputs(columns={"s.sales": ("id", "shop", "amount")}, unique={"s.sales": (("id",),)})
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.plan import Inputs, Plan
+from livemart.plan.planner import plan_query
 from livemart.plan.relations.equi_keys import EquiKey
 from livemart.plan.relations.join import Join
 from livemart.plan.relations.key_query import KeyQuery

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.planner import Full, Inputs, plan_query
+from livemart.plan.plan import Full, Inputs
+from livemart.plan.planner import plan_query
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
 
 INPUTS = Inputs(columns={"s.t": ("k", "x")})

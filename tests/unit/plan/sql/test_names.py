@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.plan import Inputs
+from livemart.plan.planner import plan_query
 from livemart.plan.sql.names import column, even_out, is_plain, note_names
 from livemart.plan.sql.parse import parse
 from livemart.plan.sql.written import sql_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.plan import Inputs, Plan
+from livemart.plan.planner import plan_query
 from livemart.plan.strategies.signed import Signed
 
 INPUTS = Inputs(

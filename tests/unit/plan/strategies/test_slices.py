@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.plan import Inputs, Plan
+from livemart.plan.planner import plan_query
 
 HOUR = 3_600_000_000
 INPUTS = Inputs(columns={"s.sales": ("shop", "sold_at"), "s.clock": ("as_of",)}, clocks={"s.clock"})

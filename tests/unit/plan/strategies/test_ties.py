@@ -12,7 +12,8 @@ from itertools import combinations
 
 import pytest
 
-from livemart.plan.planner import Full, plan_query
+from livemart.plan.plan import Full
+from livemart.plan.planner import plan_query
 from livemart.plan.sql.flatten import flatten
 from livemart.plan.strategies import region
 from livemart.plan.strategies.region import Region

@@ -1,0 +1,142 @@
+"""Plans a query that no strategy moves as a whole: in stages, and a last step that reads them.
+
+Used by the planner. The rows of each stage are stored, and a strategy moves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from livemart.plan.cut import Cut, cut_limit
+from livemart.plan.cut_blocks import cuts_of_blocks
+from livemart.plan.plan import Full, Inputs, Plan, QueryStage, Staged, Steps
+from livemart.plan.sql.flatten import Flat
+from livemart.plan.strategies.signed import Append, Signed
+from livemart.plan.uncut import plan_uncut
+
+# Each stage is one more table, and one more commit in each batch that changes it.
+_MOST_STAGES = 8
+# How often a stage is cut into stages itself, and how many stages are tried for one query.
+_DEEPEST = 3
+_MOST_TRIED = 24
+
+
+def plan_flat(
+    flat: Flat, inputs: Inputs, depth: int = 0, tried: dict[str, Plan] | None = None
+) -> Plan:
+    """Return the plan of a flat text; in steps, if it can only be moved so.
+
+    Args:
+        depth: how many stages the text is within.
+        tried: the plans of parts of the same query, by the names that they have as stages.
+    """
+    tried = {} if tried is None else tried
+    if flat.stage_relation in tried:
+        return tried[flat.stage_relation]
+    plan = plan_uncut(flat, inputs)
+    if isinstance(plan.strategy, Full) and not plan.strategy.is_volatile and depth < _DEEPEST:
+        # A shape that the cuts do not know is recomputed as a whole.
+        with suppress(Exception):
+            plan = _in_steps(flat, plan, inputs, depth, tried) or plan
+    tried[flat.stage_relation] = plan
+    return plan
+
+
+def _in_steps(
+    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[str, Plan]
+) -> Plan | None:
+    """Return the plan of a query that is cut into stages and a last step; None if that gains none.
+
+    Each part that is cut is the largest that a strategy moves. The last step is moved as well, or
+    it reads its stages whole.
+    """
+    stages: dict[str, QueryStage] = {}
+    rest, last, inputs_now = flat, uncut, inputs
+    of_rows = Plan(Staged())
+    while (next_cut := _next_cut(rest, last, inputs_now, depth, tried)) is not None:
+        cut, plan = next_cut
+        of_rows = plan if cut.is_subset else Plan(Staged())
+        stage = QueryStage(cut.stage.stage_relation, plan)
+        for step in (*plan.stages, stage):
+            # One that is read again has its place already, before all of its readers.
+            stages.setdefault(step.relation, step)
+        if len(stages) > _MOST_STAGES:
+            return None
+        inputs_now, rest = _with_stages(inputs_now, (*plan.stages, stage)), cut.rest
+        last = plan_uncut(rest, inputs_now)
+        if not isinstance(last.strategy, Full):
+            break
+    if not stages:
+        return None
+    if isinstance(last.strategy, Full) and (
+        not last.reads_rows_alone
+        or any(isinstance(it.plan.strategy, Full) for it in stages.values())
+    ):
+        return None
+    ties = tuple(tie for stage in stages.values() for tie in stage.plan.ties)
+    reasons = uncut.strategy.reasons if isinstance(uncut.strategy, Full) else ()
+    steps = Steps(flat, tuple(stages.values()), reasons)
+    if not isinstance(last.strategy, Full):
+        return replace(last, steps=steps, ties=(*last.ties, *ties), notes=(*last.notes, *ties))
+    is_key = set(of_rows.unique_key) <= set(uncut.names)
+    return Plan(
+        Staged(),
+        flat=rest,
+        steps=steps,
+        notes=of_rows.notes or ties,
+        names=uncut.names,
+        unique_key=of_rows.unique_key if is_key else (),
+        ties=ties,
+        final_flag=of_rows.final_flag,
+    )
+
+
+def _next_cut(
+    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[str, Plan]
+) -> tuple[Cut, Plan] | None:
+    """Return the first cut whose stage a strategy moves, and the plan of the stage."""
+    for cut in _cuts(flat, uncut, inputs):
+        if len(tried) > _MOST_TRIED:
+            return None
+        if cut.adds_up:
+            plan = plan_uncut(cut.stage, inputs)
+            is_moved = isinstance(plan.strategy, Signed)
+        else:
+            plan = plan_flat(cut.stage, inputs, depth + 1, tried)
+            is_full = isinstance(plan.strategy, Full)
+            # A value is computed again for nothing worse than one row.
+            is_value = cut.is_value and plan.reads_rows_alone
+            is_moved = not _is_copy(plan) if not is_full else is_value
+        # A value that is computed of picks among ties need not be one that a build gives.
+        if is_moved and (cut.is_subset or not plan.ties):
+            return cut, plan
+    return None
+
+
+def _cuts(flat: Flat, uncut: Plan, inputs: Inputs) -> Iterator[Cut]:
+    if (limit := cut_limit(flat, uncut.names)) is not None:
+        yield limit
+    yield from cuts_of_blocks(flat, inputs.columns)
+
+
+def _is_copy(plan: Plan) -> bool:
+    """Return True for rows of one table: a stage of them would be a copy of it."""
+    is_of_rows = isinstance(plan.strategy, Signed) and plan.strategy.outputs is None
+    return is_of_rows and plan.flat is not None and len(plan.flat.occurrences) == 1
+
+
+def _with_stages(inputs: Inputs, stages: Iterable[QueryStage]) -> Inputs:
+    """Return what is known of the relations, and of the tables of stages."""
+    new = {stage.relation: stage.plan for stage in stages}
+    return replace(
+        inputs,
+        columns={**inputs.columns, **{name: plan.names for name, plan in new.items()}},
+        unique={
+            **inputs.unique,
+            **{name: (plan.unique_key,) for name, plan in new.items() if plan.unique_key},
+        },
+        append_only=inputs.append_only
+        | {name for name, plan in new.items() if isinstance(plan.strategy, Append)},
+    )

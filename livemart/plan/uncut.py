@@ -1,0 +1,263 @@
+"""Plans a query as it is written, without cutting it.
+
+Used by the planner for a whole query and for each of its stages. Never fails: SQL without a rule is
+recomputed in full, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from sqlglot import exp
+
+from livemart.errors import first_lines
+from livemart.plan.build.guards import (
+    check_functions,
+    check_group_aliases,
+    check_names,
+    check_windows,
+    group_aliases,
+)
+from livemart.plan.build.scopes import Query, build_query
+from livemart.plan.build.using import mark_written
+from livemart.plan.notes import KnownRelations, growth, notes_of
+from livemart.plan.plan import FinalFlag, Full, Inputs, Moving, Plan, Strategy
+from livemart.plan.reasons import Inapplicable, Reason, refusal
+from livemart.plan.relations.clock import comparisons_in
+from livemart.plan.relations.relation import Renaming, Scan, bare, column
+from livemart.plan.sql.determinism import require_deterministic
+from livemart.plan.sql.flatten import Flat, is_stage_relation
+from livemart.plan.sql.names import even_out, note_names
+from livemart.plan.sql.parse import parse, qualified
+from livemart.plan.sql.used_columns import used_columns
+from livemart.plan.sql.written import sql_of
+from livemart.plan.strategies.region import Region, region_of
+from livemart.plan.strategies.running import running_totals
+from livemart.plan.strategies.signed import signed_change
+from livemart.plan.strategies.slices import PlanFacts, slices_of
+from livemart.plan.strategies.ties import computed_among_ties, ties_of
+from livemart.spark_sql import stored_name
+
+# The prefix that sqlglot gives columns without a name; Spark has other ways.
+_NAMELESS = "_col_"
+
+# The ways to move a model, tried in turn. The first that holds is its strategy; those behind it are
+# for the batches in which the first does not hold.
+STRATEGIES: tuple[tuple[str, Callable[[Query, PlanFacts], Moving]], ...] = (
+    ("signed", signed_change),
+    ("running", running_totals),
+    ("region", region_of),
+)
+
+
+def plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
+    reads_rows_alone = False
+    try:
+        tree = parse(flat.text)
+        require_deterministic(tree)
+        resolved = _qualified(tree, flat, inputs)
+        reads_rows_alone = True
+        query, used, notes = _query(resolved, flat, inputs)
+        plan = replace(_plan(query, flat, inputs), used=used, reads_rows_alone=True)
+        if not query.limits:
+            return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
+        behind = plan.strategy.reasons if isinstance(plan.strategy, Full) else ()
+        full = Full((*query.limits, *behind))
+    except Inapplicable as error:
+        is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
+        full = Full(error.reasons, is_volatile)
+    except Exception as error:
+        # A shape the parser or the analysis does not know is recomputed, never guessed.
+        full = Full((unknown_shape(error),))
+    names: tuple[str, ...] = ()
+    with suppress(Exception):
+        names = _names_of(qualified(parse(flat.text), query_schema(flat, inputs)))
+    return Plan(full, flat=flat, names=names, reads_rows_alone=reads_rows_alone)
+
+
+def _names_of(query: exp.Expr) -> tuple[str, ...]:
+    """Return the columns that a query yields, nothing if some have no name, or one twice."""
+    names = query.named_selects if isinstance(query, exp.Query) else []
+    is_named = all(name and name != "*" and not name.startswith(_NAMELESS) for name in names)
+    lower = tuple(name.lower() for name in names)
+    return lower if is_named and len(set(lower)) == len(lower) else ()
+
+
+def unknown_shape(error: Exception) -> Reason:
+    """Return the reason for what the parser or the analysis stumbled over."""
+    return Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {first_lines(error)[:200]}", None)
+
+
+def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
+    """Return a plan with the notes on its SQL, and on what its region reads."""
+    assert plan.flat is not None
+    reads_frames = any(note.code == "WINDOW_UNBOUNDED" for note in notes)
+    if isinstance(region := plan.strategy, Region) and not reads_frames:
+        bounded = {*region.windows, *plan.parameters}
+        relations = {
+            occurrence.index: occurrence.relation
+            for occurrence in plan.flat.occurrences
+            if occurrence.index not in bounded
+        }
+        note = growth(region.restrictions, relations, inputs.growing, inputs.unique)
+        notes = notes if note is None else (*notes, note)
+    return replace(plan, notes=(*plan.notes, *notes))
+
+
+def _query(
+    query: exp.Query, flat: Flat, inputs: Inputs
+) -> tuple[Query, dict[int, frozenset[str]], tuple[Reason, ...]]:
+    by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
+    scans: dict[str, Scan] = {}
+
+    def scan_of(name: str) -> Scan | None:
+        occurrence = by_name.get(name.lower())
+        if occurrence is None:
+            return None
+        columns = inputs.columns[occurrence.relation]
+        unique = [
+            frozenset(sql_of(column(stored_name(part, columns) or part)) for part in key)
+            for key in inputs.unique.get(occurrence.relation, ())
+        ]
+        scan = Scan(occurrence.index, occurrence.relation, columns, unique)
+        return scans.setdefault(name.lower(), scan)
+
+    used = used_columns(query, {name: occurrence.index for name, occurrence in by_name.items()})
+    relations = {name: occurrence.relation for name, occurrence in by_name.items()}
+    notes: tuple[Reason, ...] = ()
+    # A shape that the notes do not know has none; the rules below decide about the plan.
+    with suppress(Exception):
+        notes = notes_of(query, KnownRelations(relations, inputs.growing, inputs.clocks))
+    return build_query(query, scan_of, inputs.clocks.__contains__), used, notes
+
+
+def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Query:
+    """Return the tree of a query in which each column names its table.
+
+    Raises:
+        Inapplicable: for what the analysis must not reason about.
+    """
+    check_functions(tree)
+    check_windows(tree)
+    mark_written(tree)
+    note_names(tree)
+    aliases = group_aliases(tree)
+    query = qualified(tree, query_schema(flat, inputs))
+    check_group_aliases(aliases)
+    if not isinstance(query, exp.Query):
+        raise refusal("PARSE_UNSUPPORTED", "not a SELECT")
+    even_out(query)
+    check_names(query)
+    return query
+
+
+def query_schema(flat: Flat, inputs: Inputs) -> dict[str, object]:
+    """Return the columns of each mentioned table; see `Flat.schema`.
+
+    Raises:
+        Inapplicable: INPUT_NOT_IN_DELTA.
+    """
+    for relation in flat.relations:
+        if relation not in inputs.columns:
+            raise refusal("INPUT_NOT_IN_DELTA", f"the columns of {relation} are not known")
+    return flat.schema(inputs.columns)
+
+
+def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
+    parameters = {
+        parameter.occurrence: parameter.compared_with_time
+        for parameter in query.parameters.values()
+    }
+    slices, unsliced = slices_of(query)
+    for occurrence in unsliced:
+        parameters[occurrence] = False
+    is_append_only = not slices and inputs.append_only >= set(flat.relations)
+    facts = PlanFacts(is_append_only, reads_values=bool(parameters))
+    ways: list[Moving] = []
+    refused: dict[str, Reason] = {}
+    for name, strategy_of in STRATEGIES:
+        try:
+            ways.append(strategy_of(query, facts))
+        except Inapplicable as error:
+            refused[name] = error.reason
+    strategy: Strategy = ways[0] if ways else Full((refused["region"],))
+    ties = ties_of(query.top)
+    computed = {
+        name: kind
+        for name in query.names
+        if ties and (kind := computed_among_ties(query.top, column(name))) is not None
+    }
+    plan = Plan(
+        strategy,
+        tuple(ways[1:]),
+        refused,
+        flat=flat,
+        names=query.names,
+        parameters=parameters,
+        ties=ties,
+        computed_among_ties=computed,
+        final_flag=_final_flag(query, flat),
+    )
+    if isinstance(strategy, Full):
+        return plan
+    notes = ties + tuple(
+        Reason(
+            "SCALAR_SUBQUERY_CHANGED",
+            f"{_read_for_value(flat.occurrences[occurrence].relation)} is read for a value: "
+            "when it changes, every row may",
+            None,
+            "compare it with a time, or join it",
+        )
+        for occurrence, compared in parameters.items()
+        if not compared
+    )
+    return replace(
+        plan,
+        notes=notes,
+        unique_key=_unique_key(query),
+        slices=slices,
+        decided_by=strategy.keys if ties and isinstance(strategy, Region) else (),
+    )
+
+
+def _read_for_value(relation: str) -> str:
+    return "a subquery" if is_stage_relation(relation) else relation
+
+
+def _final_flag(query: Query, flat: Flat) -> FinalFlag | None:
+    """Return the output column that is nothing but one comparison with a value read from a table.
+
+    Not being NULL may be made sure of around it.
+    """
+    relation = query.top
+    exprs: dict[str, exp.Expr] = {name: column(name) for name in query.names}
+    while isinstance(relation, Renaming):
+        exprs = {name: bare(relation.over_source(expr)) for name, expr in exprs.items()}
+        relation = relation.source
+        for name, expr in exprs.items():
+            test = bare(expr.this) if isinstance(expr, exp.Coalesce) else expr
+            bounds = comparisons_in(test) if isinstance(test, exp.Binary) else None
+            if bounds is None or len(bounds) != 1 or isinstance(test, exp.Connector):
+                continue
+            (bound,) = bounds
+            if bound.is_lower:
+                # It says which rows are not.
+                continue
+            texts = {sql_of(bare(other)): name_below for name_below, other in exprs.items()}
+            return FinalFlag(
+                name,
+                texts.get(sql_of(bare(bound.time))),
+                flat.occurrences[bound.occurrence].relation,
+                bound.clock_column,
+            )
+    return None
+
+
+def _unique_key(query: Query) -> tuple[str, ...]:
+    names = {sql_of(column(name)): name for name in query.names}
+    for key in sorted(query.top.unique_keys(), key=len):
+        if key and all(text in names for text in key):
+            return tuple(name for text, name in names.items() if text in key)
+    return ()
