@@ -21,6 +21,8 @@ _LEAST_BYTES = 256 * 1024 * 1024
 _MOST_BYTES = 1024 * 1024 * 1024
 _PART_OF_MEMORY = 16
 _PART_OF_REPLACED = 8
+# So much of replaced files may be kept beside live rows of any size.
+_LITTLE_BYTES = 16 * 1024 * 1024
 _NAMES = 10_000
 
 
@@ -62,8 +64,9 @@ class _Rows:
 class FileCache:
     """The files read or written last, up to a number of bytes. Safe to use from several threads.
 
-    Files that a newer version has replaced are kept for readers of the version before. They have an
-    eighth of the room: a stream replaces files all day long.
+    Files that a newer version has replaced are kept for readers of the version before. A stream
+    replaces files all day long, and those readers need each row once. So replaced files have an
+    eighth of the room, and no more of it than the live ones take.
     """
 
     def __init__(self, most_bytes: int | None = None) -> None:
@@ -100,7 +103,8 @@ class FileCache:
     def _make_room(self) -> None:
         most = self._most_bytes
         self._live.shrink(most)
-        self._replaced.shrink(min(most // _PART_OF_REPLACED, most - self._live.size_bytes))
+        live = self._live.size_bytes
+        self._replaced.shrink(min(most // _PART_OF_REPLACED, most - live, max(live, _LITTLE_BYTES)))
 
     def is_worth_keeping(self, path: str) -> bool:
         """Return whether a file is kept, or was asked for before: once is no reason to keep it."""

@@ -63,6 +63,23 @@ def test_replaced_files_have_an_eighth_of_the_room() -> None:
     assert kept == [3, 4]
 
 
+def test_replaced_files_take_no_more_memory_than_those_of_the_newest_versions() -> None:
+    """A stream over a small warehouse grew by what each batch replaced, for an hour."""
+    cache = FileCache(1024**3)
+    rows = pa.table({"n": pa.array(range(1024**2 // 8))})
+
+    def kept_after_batches(live: int) -> int:
+        """Return the megabytes of replaced files after 60 batches beside so many live ones."""
+        for number in range(live):
+            cache.keep(f"live {number}", rows)
+        for number in range(60):
+            cache.keep(f"{live}/{number}", rows)
+            cache.replaced([f"{live}/{number}"])
+        return sum(cache.rows(f"{live}/{number}") is not None for number in range(60))
+
+    assert [kept_after_batches(live) for live in (1, 30)] == [16, 30]
+
+
 @pytest.mark.parametrize(("gigabytes", "megabytes"), [(1, 256), (8, 512), (23, 1024)])
 def test_the_bound_grows_with_the_machine(
     monkeypatch: pytest.MonkeyPatch, gigabytes: int, megabytes: int
