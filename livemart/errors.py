@@ -65,8 +65,8 @@ class StateError(LivemartError):
     exit_code = 2
 
 
-class StorageError(LivemartError):
-    """A bucket cannot be reached, or refuses what is asked of it."""
+class StorageError(LivemartError, OSError):
+    """A bucket cannot be reached, or refuses a request; handled where an error of a disk is."""
 
 
 class PlanError(LivemartError):

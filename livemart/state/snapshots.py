@@ -23,7 +23,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.schema import Schema as DeltaSchema
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter
 
-from livemart.errors import PublishError
+from livemart.errors import PublishError, StorageError
 from livemart.state.counts import TableCounts
 from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
@@ -295,6 +295,8 @@ class SnapshotLog:
             )
             if table.version() % _COMPACT_EVERY == 0:
                 table.optimize.compact()
+        except StorageError:
+            raise
         except (DeltaError, OSError) as error:
             raise PublishError(
                 "SNAPSHOT_NOT_WRITTEN",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 
 import pytest
@@ -50,6 +51,10 @@ def test_a_store_without_an_answer_is_named_without_a_secret(away: ObjectStorage
     assert not any(secret in printed for secret in ("secret-key", "a-token", "a-key"))
     assert "PUT http://127.0.0.1:9/mart/eu/log/1.json" in caught.value.message
     assert caught.value.__cause__ is None
+    # Code that goes on without a disk goes on without a bucket, too.
+    assert isinstance(caught.value, OSError)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.code) == (str(caught.value), "STORAGE_AWAY")
 
 
 def test_each_engine_is_given_what_the_environment_says(away: ObjectStorage) -> None:
