@@ -24,7 +24,11 @@ PROJECT = (
     click.option("--vars", metavar="YAML", help="Variables for dbt, as a YAML mapping."),
 )
 PLACES = (
-    click.option("--warehouse", metavar="DIR", help="Root of all tables. [default: ./warehouse]"),
+    click.option(
+        "--warehouse",
+        metavar="DIR",
+        help="Root of all tables: a folder, or s3://bucket/folder. [default: ./warehouse]",
+    ),
     click.option(
         "--landing", metavar="DIR", help="Folder for arriving files. [default: ./landing]"
     ),
