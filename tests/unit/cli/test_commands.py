@@ -21,7 +21,7 @@ from livemart.cli.commands import cli
 from livemart.errors import RefreshError
 from livemart.inspect.comparison import Differences
 from livemart.inspect.verify import Comparison
-from livemart.plan.planner import Full, Plan
+from livemart.plan.plan import Full, Plan
 from livemart.project.graph import Project
 from livemart.run.events import ReportEvent, StepBegan
 from livemart.settings import Settings
@@ -299,7 +299,7 @@ def test_plan_against_exits_with_1_if_an_edit_turned_a_model_full(
 ) -> None:
     node = make_model("model.m.a")
     project = Project("m", ".", "m", {}, {node.unique_id: node}, {}, {})
-    planned = SimpleNamespace(models={node.unique_id: Plan(Full(()))}, stored={}, undeclared={})
+    planned = SimpleNamespace(models={node.unique_id: Plan(Full(()))}, stored={})
     monkeypatch.setattr("livemart.run.runtime.load_plans", lambda *_: (project, planned, None))
     monkeypatch.setattr("livemart.plan.undeclared_columns.require_declared", lambda _: None)
     (tmp_path / "plans.json").write_text(

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from livemart.errors import ConfigError, StateError
-from livemart.plan import planner
+from livemart.plan import planner, steps
+from livemart.plan.plan import Inputs, Plan
 from livemart.plan.sql.flatten import Flat
 from livemart.project.graph import Column, Project
 from livemart.run import runtime
@@ -91,13 +92,13 @@ def test_an_edit_plans_the_edited_model_and_its_readers(monkeypatch: pytest.Monk
         patch.setattr(runtime, "require_readable", lambda *_: None)
         running = Runtime(parts, parts, parts, parts, before, parts, parts, parts)
         planned: list[str] = []
-        plan_flat = planner._plan_flat
+        plan_flat = steps.plan_flat
 
-        def plan(flat: Flat, inputs: planner.Inputs) -> planner.Plan:
+        def plan(flat: Flat, inputs: Inputs) -> Plan:
             planned.append(flat.text)
             return plan_flat(flat, inputs)
 
-        patch.setattr(planner, "_plan_flat", plan)
+        patch.setattr(planner, "plan_flat", plan)
         for project in (before, _project(shops, edited, totals, other)):
             dbt = SimpleNamespace(load=lambda it=project: it)
             patch.setattr(runtime, "open_dbt", lambda *_, it=dbt: it)
