@@ -61,6 +61,8 @@ def session_settings(
         # Spark looks for 0.0 in a dictionary by its bits: where one holds -0.0 alone, a filter on
         # 0.0 would find no row.
         "spark.hadoop.parquet.filter.dictionary.enabled": "false",
+        # Delta sets it in the session that opens a table first; others refuse columns mapped by id.
+        "spark.sql.parquet.fieldId.read.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.window.segmentTree.enabled": "true",
         # Rows in memory would be projected while a statement is planned, one expression at a time.
