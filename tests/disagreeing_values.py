@@ -191,13 +191,6 @@ BEYOND_PYTHON: Mapping[str, tuple[int, ...]] = {
 }
 
 
-# Values that are not drawn into models of Spark, by what they look like in Python: when Spark 4.2
-# groups by a map, its generated code makes 0 of a NULL value.
-KNOWN: Mapping[str, frozenset[str]] = {
-    "labels": frozenset({"[('a', None)]", "[('a', 1), ('b', None)]", "[('b', None), ('a', 1)]"}),
-}
-
-
 def array(name: str, values: Sequence[Any]) -> pa.Array:
     """Return values, or None, of a column as Arrow holds them."""
     return pa.array(values, KINDS[name].arrow)
@@ -243,9 +236,8 @@ def spark_text(value: Any, kind: pa.DataType) -> str:
 
 def drawn(name: str, *parts: str) -> str:
     """Return SQL that draws a value of a column, or NULL, by expressions: equal ones give equal."""
-    kind, known = KINDS[name], KNOWN.get(name, frozenset())
-    values = [value for value in kind.values if repr(value) not in known]
-    texts = [spark_text(value, kind.arrow) for value in (*values, None)]
+    kind = KINDS[name]
+    texts = [spark_text(value, kind.arrow) for value in (*kind.values, None)]
     place = f"1 + pmod(hash({', '.join(parts)}, '{name}'), {len(texts)})"
     return f"element_at(array({', '.join(texts)}), {place})"
 

@@ -56,6 +56,7 @@ _DRAWN_KEYS = (
     "date_trunc('WEEK', local_at)", "to_date(at)", "year(day)", "hour(at)", "window(at, '1 hour')",
     "session_window(at, '40 minutes')", "map_keys(labels)[0]", "hash({c})", "{n} > 2", "{n} = 0",
     "substring(word, 40)", "word < 'x'", "size(items)", "place.city", "reals[0]",
+    "labels", "items", "struct(labels, shop)",
 )  # fmt: skip
 _DRAWN_MEASURES = (
     "count(*)", "count({c})", "count(distinct {c})", "min({c})", "max({c})", "sum(amount)",

@@ -168,6 +168,7 @@ READ_BY_SPARK = {"vectors", "mapped", "widened"}
 
 
 @pytest.mark.extended
+@pytest.mark.timeout(900)
 def test_sources_of_others_are_read_rightly_whatever_features_they_have(
     spark: SparkSession, tmp_path: Path
 ) -> None:
