@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from sqlglot import Token, TokenType
@@ -111,16 +112,26 @@ class Blocks:
         return self.flat if alone is None else numbered(alone)
 
     def _needed(self, start: int, end: int, sees: Collection[str]) -> set[str]:
-        words = {
+        """Return the common table expressions that a part of the text reads, also by others."""
+        needed = self._words(start, end) & set(sees)
+        for named, read in reversed(self._reads):
+            if named in needed:
+                needed |= read
+        return needed
+
+    @cached_property
+    def _reads(self) -> list[tuple[str, set[str]]]:
+        """The names of the common table expressions, each with those before it that it reads."""
+        names = [it.name for it in self._named]
+        return [
+            (it.name, self._words(*it.body) & set(names[:place]))
+            for place, it in enumerate(self._named)
+        ]
+
+    def _words(self, start: int, end: int) -> set[str]:
+        return {
             token.text.lower() for token in self.tokens if start <= token.start and token.end < end
         }
-        needed = words & set(sees)
-        for named in reversed(self._named):
-            if named.name in needed:
-                place = self._named.index(named)
-                before = [it.name for it in self._named[:place]]
-                needed |= self._needed(*named.body, before)
-        return needed
 
     def _common_tables(self) -> tuple[list[_Named], int]:
         """Return the common table expressions in front of a query, and where the query begins."""

@@ -93,3 +93,17 @@ def test_common_tables_that_nothing_reads_are_left_out() -> None:
     assert " ".join(kept.text.split()) == "with c as (select 1 as x) select x from c"
     assert kept.occurrences == ()
     assert blocks("select x from s.t").without_unread().relations == ("s.t",)
+
+
+def test_a_long_chain_of_common_table_expressions_is_followed_once() -> None:
+    """Each reads those before it: to follow every way to the first one would take hours."""
+    names = [f"c{number}" for number in range(60)]
+    chain = "".join(
+        f", {name} as (select * from {', '.join(names[:n])})" for n, name in enumerate(names) if n
+    )
+    text = f"with c0 as (select 1 as x){chain} select * from (select * from c59) as t"
+
+    [found] = alone(text, "table")
+
+    assert found is not None
+    assert [name for name in names if f"{name} as" not in found] == []
