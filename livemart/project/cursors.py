@@ -14,14 +14,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livemart.failpoints import failpoint
-from livemart.project.session_spec import remade
+from livemart.project.session_spec import bare_statement, remade
 from livemart.project.sessions import set_all
+from livemart.spark_sql import unquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 SessionFactory = Callable[[], "SparkSession"]
 _ENDS_WITH_SEMICOLON = re.compile(r";\s*\Z")
+_PART = r"(?:`(?:[^`./]|``)+`|\w+)"
+_MAKES = re.compile(
+    rf"create\s+(?:or\s+replace\s+)?table\s+(?:{_PART}\s*\.\s*)?({_PART})\s*\.\s*({_PART})"
+    r"(?!\s*\.|\w)",
+    re.IGNORECASE,
+)
 
 
 class SparkNeeded(Exception):
@@ -102,6 +109,26 @@ class SparkCursor:
         self._rows = None
 
 
+class MakingCursor(SparkCursor):
+    """A cursor that notes in `tables` each table, `schema.identifier`, that a statement makes.
+
+    Packages that watch data keep what a test counts in such tables, under a name that says when: in
+    a run of dbt's they last until its end.
+    """
+
+    def __init__(
+        self, session: SessionFactory, parameters: Mapping[str, str], tables: list[str]
+    ) -> None:
+        super().__init__(session, parameters)
+        self._tables = tables
+
+    def execute(self, sql: str, *parameters: object) -> None:
+        super().execute(sql, *parameters)
+        relation = made_relation(sql)
+        if relation is not None and relation not in self._tables:
+            self._tables.append(relation)
+
+
 class NoCursor:
     """A cursor where there is no Spark.
 
@@ -131,7 +158,7 @@ class Connection:
         self._parameters: Mapping[str, str] = {}
 
     def __call__(self, *, server_side_parameters: Mapping[str, str] | None = None) -> Connection:
-        """Stand in for dbt-spark's class of this name."""
+        """Return a connection, as dbt-spark's class of this name does."""
         opened = Connection(self._make_cursor)
         opened._parameters = server_side_parameters or {}
         return opened
@@ -139,3 +166,16 @@ class Connection:
     def cursor(self) -> Cursor:
         """Return a new cursor."""
         return self._make_cursor(self._parameters)
+
+
+def made_relation(statement: str) -> str | None:
+    """Return the table, in lower case, that a statement makes, whatever was there.
+
+    One that it makes `if not exists` is to stay, and so is not meant. Nor is one without a schema.
+
+    >>> made_relation("/* dbt */ create or replace table `Watch`.`n__7` using delta as select 1")
+    'watch.n__7'
+    """
+    if (match := _MAKES.match(bare_statement(statement))) is None:
+        return None
+    return ".".join(unquoted(part).lower() for part in match.groups())

@@ -1,31 +1,28 @@
-"""Runs dbt on a project, in this process.
+"""Compiles and builds a project by dbt, and reads it again when its SQL or its answers change.
 
-Used by every command that reads the project. dbt's runner keeps its state in globals of the
-process, so there is one invocation at a time.
+Used by every command that reads the project.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
-from warnings import catch_warnings, filterwarnings
 
 import structlog
 
 from livemart.errors import ConfigError, ConfigErrors, nearest
 from livemart.project.compiled_project import CompiledProject
 from livemart.project.cursors import (
-    Connection,
     Cursor,
+    MakingCursor,
     NoCursor,
     SessionFactory,
     SparkCursor,
@@ -33,23 +30,19 @@ from livemart.project.cursors import (
 )
 from livemart.project.dbt_attachment import (
     ENGINE_PACKAGES,
-    Replacement,
-    attached,
     current_node,
 )
+from livemart.project.dbt_invocations import DbtInvocations
 from livemart.project.graph import Project
 from livemart.project.hooks.dbt_hooks import NO_HOOKS, HookLog, RecordingCursor, render_hooks
 from livemart.project.hooks.run_end import TestEnd, UnendedRun, has_end_hooks
-from livemart.project.made_tables import MakingCursor
-from livemart.project.manifest import order_nodes, read_manifest
+from livemart.project.manifest import read_manifest
 from livemart.project.node_results import (
     NodeProgress,
     NodeResult,
-    as_compiled,
-    node_progress,
     node_result,
 )
-from livemart.project.profiles import find_profiles, profiles_folder
+from livemart.project.profiles import find_profiles
 from livemart.project.questions import Question, QuestionLog
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
 from livemart.project.sessions import NodeSessions, new_session, run_statements
@@ -58,10 +51,8 @@ from livemart.storage.location import StoragePlace
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
-    from dbt.config.renderer import ProfileRenderer
     from pyspark.sql import SparkSession
 
-_ONE_INVOCATION = threading.RLock()
 # Without its artifacts: a compile is nothing that was done.
 _COMPILE = (
     *("compile", "--full-refresh", "--no-populate-cache"),
@@ -86,9 +77,10 @@ class Dbt:
             threads.
 
     `is_repeatable`: whether the project that was loaded follows from its files, and would be
-    compiled to the same again. It is not if a node asks the warehouse or mentions the run, if there
-    is a hook to render, or a table that dbt alone writes, for which a batch needs dbt. `artifact`:
-    `manifest.json` as it was written, None if it could not be.
+    compiled to the same again. It is not if a node asks the warehouse or mentions the run, or if a
+    batch needs dbt: for a hook to render, or a table that dbt alone writes.
+
+    `artifact`: `manifest.json` as it was written, None if it could not be.
     """
 
     def __init__(
@@ -106,18 +98,19 @@ class Dbt:
         self.project_dir = project_dir.resolve()
         self.profiles_dir = find_profiles(self.project_dir, profiles_dir)
         self.target_dir = target_dir or self.project_dir / "target"
-        self._target = target
-        self._vars = dict(vars or {})
-        self._warehouse = warehouse.resolve() if isinstance(warehouse, Path) else warehouse
         self._session = session and self._noting(session)
-        self._progress = progress
-        self._manifest: Any = None
+        self._dbt = DbtInvocations(
+            self.project_dir,
+            self.profiles_dir,
+            self.target_dir,
+            target=target,
+            vars=dict(vars or {}),
+            warehouse=warehouse.resolve() if isinstance(warehouse, Path) else warehouse,
+            progress=progress,
+        )
         self._loaded: CompiledProject | None = None
         # The values of the run that SQL gets from now on.
         self.run = RunValues(str(uuid4()), datetime.now(UTC))
-        # The errors that the last invocation reported, besides the one that it raised.
-        self._errors: list[str] = []
-        self._is_compiling = False
         self._unended = UnendedRun()
         # Tests whose macros write while they are compiled: a batch compiles them, for real.
         self.writing: frozenset[str] = frozenset()
@@ -160,6 +153,10 @@ class Dbt:
 
         return noted
 
+    def check_profile(self) -> None:
+        """Check the profile alone; see `DbtInvocations.check_profile`."""
+        self._dbt.check_profile()
+
     def load(self) -> Project:
         """Parse and compile the project as for a full refresh, and check what it says to livemart.
 
@@ -175,11 +172,11 @@ class Dbt:
         hooks, questions = HookLog(), QuestionLog(self.run)
         sent: dict[str, list[str]] = {}
         cursor = self._compiling_cursor(hooks, sent)
-        self._manifest = None
-        with self._invocation(cursor, questions, lambda task: render_hooks(task, hooks)):
-            manifest = self._parsed()
-            credentials = self._credentials()
-            result = self._invoke(_COMPILE)
+        self._dbt.manifest = None
+        with self._dbt.held(cursor, questions, lambda task: render_hooks(task, hooks)):
+            manifest = self._dbt.parsed()
+            credentials = self._dbt.credentials()
+            result = self._dbt.invoke(_COMPILE)
             read = CompiledProject(
                 str(self.project_dir),
                 manifest,
@@ -198,9 +195,9 @@ class Dbt:
                     # The table that it would have written does not exist.
                     continue
                 if self._session is None or not read.questions_of(unique_id):
-                    errors.append(self._failed(message))
+                    errors.append(self._dbt.failed(message))
             if result.exception is not None:
-                errors.append(self._failed(result.exception))
+                errors.append(self._dbt.failed(result.exception))
             mistakes = read.renew()
             if not (errors or mistakes):
                 self._write_manifest(lambda it: manifest.writable_manifest().write(str(it)))
@@ -231,52 +228,15 @@ class Dbt:
             with suppress(OSError):
                 draft.unlink()
 
-    def check_profile(self) -> None:
-        """Check the profile alone, before anything is started for the project.
-
-        dbt itself would first ask for the packages of another connection.
-
-        Raises:
-            ConfigError: PROFILE_NOT_SESSION; PROFILE_INCOMPLETE; DBT_FAILED with dbt's own words
-                for what else is wrong with it.
-        """
-        from dbt.config.profile import Profile, read_profile
-        from dbt.config.project import load_raw_project
-
-        file = profiles_folder(self.project_dir, self.profiles_dir) / "profiles.yml"
-        chosen = self._target or _dbt_variable("TARGET")
-        with _rendering(self.project_dir, self._vars) as renderer:
-            written = load_raw_project(str(self.project_dir)).get("profile")
-            name = _dbt_variable("PROFILE") or renderer.render_value(written)
-            profiles = read_profile(str(file.parent))
-            if not isinstance(profile := profiles.get(name), dict):
-                raise _no_profile(file, name, [key for key in profiles if key != "config"])
-            target, output = Profile.render_profile(profile, name, chosen, renderer)
-        where = f"{file}: profile {name}, target {target}"
-        kind, method = output.get("type"), output.get("method")
-        if kind != "spark" or method != "session":
-            raise ConfigError(
-                "PROFILE_NOT_SESSION",
-                f"{where}: found type {kind}, method {method}",
-                hint="use type spark with method session, as livemart gives dbt its Spark session; "
-                "`livemart init --from-dbt` prints a target to paste",
-            )
-        if not output.get("schema"):
-            raise ConfigError(
-                "PROFILE_INCOMPLETE",
-                f"{where}: no schema",
-                hint="name the schema that models go to: `schema: analytics`",
-            )
-
     def files_read(self) -> frozenset[str]:
         """Return the paths of the files that the project was read from, its packages' as well.
 
         Not those of dbt itself, of its plugins and of livemart, which come with their versions.
         """
-        if self._manifest is None and self._resumed is not None:
+        if self._dbt.manifest is None and self._resumed is not None:
             return self._resumed[1]
-        project, paths = self._manifest.metadata.project_name, set[str]()
-        for file in self._manifest.files.values():
+        project, paths = self._dbt.manifest.metadata.project_name, set[str]()
+        for file in self._dbt.manifest.files.values():
             package, path = file.project_name, file.path
             # A file that has not changed was read where the project was then.
             if package == project:
@@ -292,9 +252,9 @@ class Dbt:
             ConfigError: DBT_FAILED, with dbt's own message; PROFILE_NOT_SESSION.
         """
         self.check_profile()
-        with self._invocation(lambda parameters: NoCursor(), QuestionLog(self.run)):
-            manifest = self._parsed()
-            credentials = self._credentials()
+        with self._dbt.held(lambda parameters: NoCursor(), QuestionLog(self.run)):
+            manifest = self._dbt.parsed()
+            credentials = self._dbt.credentials()
         return read_manifest(
             manifest,
             {},
@@ -338,7 +298,7 @@ class Dbt:
         result, questions = self._compiled_as_in(self.run, unique_ids, cursor)
         compiled = loaded.take(_ended(result), questions)
         if result.exception is not None or not compiled.issuperset(unique_ids):
-            raise self._failed(result.exception or "dbt has not compiled what it was asked to")
+            raise self._dbt.failed(result.exception or "dbt has not compiled what it was asked to")
         return loaded
 
     def _cursor_beside(self, loaded: CompiledProject) -> Callable[[Mapping[str, str]], Cursor]:
@@ -380,7 +340,7 @@ class Dbt:
         for run in (CANONICAL, OTHER):
             result, _ = self._compiled_as_in(run, unique_ids, reading)
             if result.exception is not None:
-                raise self._failed(result.exception)
+                raise self._dbt.failed(result.exception)
             nodes = [ended.node for ended in _ended(result)]
             texts.append({node.unique_id: node.compiled_code or "" for node in nodes})
         loaded.samples |= {key: tuple(text.get(key, "") for text in texts) for key in unique_ids}
@@ -393,9 +353,9 @@ class Dbt:
     ) -> tuple[dbtRunnerResult, QuestionLog]:
         """Compile some nodes as in a run; return dbt's result, and what they asked."""
         questions = QuestionLog(run)
-        with self._invocation(make_cursor, questions, only=unique_ids):
-            self._parsed()
-            return self._invoke(_COMPILE), questions
+        with self._dbt.held(make_cursor, questions, only=unique_ids):
+            self._dbt.parsed()
+            return self._dbt.invoke(_COMPILE), questions
 
     @property
     def run_dependent(self) -> frozenset[str]:
@@ -441,12 +401,12 @@ class Dbt:
         questions = QuestionLog(self.run, builds="in full" if full_refresh else "more")
         self._unended = UnendedRun()
         keeping = [] if ends else self._unended.keeping()
-        with self._invocation(self._building_cursor(), questions, only=only, others=keeping):
-            self._parsed()
-            result = self._invoke(arguments)
+        with self._dbt.held(self._building_cursor(), questions, only=only, others=keeping):
+            self._dbt.parsed()
+            result = self._dbt.invoke(arguments)
         ended = getattr(result.result, "results", None)
         if ended is None:
-            raise self._failed(result.exception)
+            raise self._dbt.failed(result.exception)
         if (loaded := self._loaded) is not None and loaded.take_built(ended, questions):
             self.is_repeatable = False
             # All is built: whether what it asked makes other SQL in other runs is seen later.
@@ -469,22 +429,22 @@ class Dbt:
         """
         unended, self._unended = self._unended, UnendedRun()
         nodes = [it.node.unique_id for it in unended.results if it.node.unique_id in self._built]
-        if not nodes or not has_end_hooks(self._manifest):
+        if not nodes or not has_end_hooks(self._dbt.manifest):
             return {}
-        ending = unended.ending(self._manifest, self.project, tests)
+        ending = unended.ending(self._dbt.manifest, self.project, tests)
         questions = QuestionLog(self.run, builds="in full")
         # dbt runs no hook where it selects no node.
-        with self._invocation(self._building_cursor(), questions, only=nodes[:1], others=ending):
-            result = self._invoke(["build", "--full-refresh"])
+        with self._dbt.held(self._building_cursor(), questions, only=nodes[:1], others=ending):
+            result = self._dbt.invoke(["build", "--full-refresh"])
         if result.exception is not None:
-            raise self._failed(result.exception)
+            raise self._dbt.failed(result.exception)
         return {item.unique_id: item for item in map(node_result, _ended(result))}
 
     @property
     def _built(self) -> Collection[str]:
         """The unique ids of all nodes that dbt may select."""
         kinds = ("model", "seed", "snapshot")
-        nodes = self._manifest.nodes.items()
+        nodes = self._dbt.manifest.nodes.items()
         return {key for key, node in nodes if str(node.resource_type) in kinds}
 
     def selection(self, selection: Selection) -> frozenset[str]:
@@ -497,11 +457,13 @@ class Dbt:
         arguments = ["list", *selection.arguments]
         for kind in ("model", "seed", "snapshot"):
             arguments += ["--resource-type", kind]
-        with self._invocation(lambda parameters: NoCursor(), QuestionLog(self.run)):
-            self._parsed()
-            result = self._invoke([*arguments, "--output", "json", "--output-keys", "unique_id"])
+        with self._dbt.held(lambda parameters: NoCursor(), QuestionLog(self.run)):
+            self._dbt.parsed()
+            result = self._dbt.invoke(
+                [*arguments, "--output", "json", "--output-keys", "unique_id"]
+            )
         if not result.success or not isinstance(result.result, list):
-            failed = self._failed(result.exception)
+            failed = self._dbt.failed(result.exception)
             if selection.state is None and "state selector method" in failed.message:
                 failed.hint = (
                     "name the folder of an earlier manifest.json with --state DIR, such as a copy "
@@ -510,105 +472,10 @@ class Dbt:
             raise failed
         chosen = frozenset(json.loads(line)["unique_id"] for line in result.result)
         if not chosen:
-            names = [node.name for node in self._manifest.nodes.values()]
+            names = [node.name for node in self._dbt.manifest.nodes.values()]
             words = " ".join(nearest(word, names) for word in selection.select).strip()
             raise selection_empty(selection, f"names no model that has a table{words}")
         return chosen
-
-    def _parsed(self) -> Any:
-        """Return dbt's manifest, parsed once, with nothing compiled left in it."""
-        if self._manifest is None:
-            result = self._invoke(["parse", "--no-write-json"])
-            if not result.success:
-                raise self._failed(result.exception)
-            self._manifest = result.result
-            order_nodes(self._manifest)
-        # Else dbt takes the ephemeral inputs of a node for injected already, and leaves them out.
-        for node in self._manifest.nodes.values():
-            if getattr(node, "compiled", False) and str(node.resource_type) != "seed":
-                node.compiled = False
-                node.compiled_code = None
-                node._pre_injected_sql = None
-                node.extra_ctes_injected = False
-                node.extra_ctes = []
-        return self._manifest
-
-    def _invoke(self, arguments: Sequence[str]) -> dbtRunnerResult:
-        from dbt.cli.main import dbtRunner
-
-        common = [
-            *("--project-dir", str(self.project_dir)),
-            *("--target-path", str(self.target_dir / "livemart")),
-            *("--log-path", str(self.target_dir / "logs")),
-            *("--log-level", "none", "--log-level-file", "info", "--no-print"),
-            *("--no-send-anonymous-usage-stats", "--no-use-colors"),
-        ]
-        if self.profiles_dir is not None:
-            common += ["--profiles-dir", str(self.profiles_dir)]
-        if self._target is not None:
-            common += ["--target", self._target]
-        if self._vars:
-            common += ["--vars", json.dumps(self._vars, default=str)]
-        self._errors, self._is_compiling = [], arguments[0] == "compile"
-        runner = dbtRunner(manifest=self._manifest, callbacks=[self._on_event])
-        try:
-            with catch_warnings():
-                # The seeds of a folder may share `column_types`: each has some of the columns.
-                filterwarnings("ignore", ".* does not match the name of any column", RuntimeWarning)
-                result = runner.invoke([*arguments, *common])
-        finally:
-            _close_logs()
-        if result.exception is not None and not isinstance(result.exception, Exception):
-            # A signal is not a result.
-            raise result.exception
-        return result
-
-    def _failed(self, error: object) -> ConfigError:
-        """Return an error of dbt's with the reasons that it gave before, each once."""
-        text = str(error).strip()
-        reasons = [text]
-        for said in self._errors:
-            if said not in "\n".join(reasons) and text not in said:
-                reasons.append(said)
-        message = "\n".join(reasons)
-        if "asks the database while it is compiled" in message:
-            return ConfigError(
-                "DBT_NEEDS_SPARK", message, hint="give it a Spark session, as `plan` and `build` do"
-            )
-        return _dbt_failed(message, self.project_dir)
-
-    def _on_event(self, event: Any) -> None:
-        if event.info.level == "error" and (said := str(event.info.msg).strip()):
-            self._errors.append(said)
-        if self._progress is None or (progress := node_progress(event)) is None:
-            return
-        if not self._is_compiling:
-            self._progress(progress)
-        elif progress.line is None:
-            self._progress(as_compiled(progress))
-
-    def _credentials(self) -> Any:
-        """Return what the profile says of the target."""
-        from dbt.config.runtime import load_profile
-
-        return load_profile(str(self.project_dir), self._vars, None, self._target).credentials
-
-    @contextmanager
-    def _invocation(
-        self,
-        make_cursor: Callable[[Mapping[str, str]], Cursor],
-        questions: QuestionLog,
-        before_compile: Callable[[Any], None] | None = None,
-        only: Collection[str] | None = None,
-        others: Sequence[Replacement] = (),
-    ) -> Iterator[None]:
-        """Hold dbt, and let it open our cursors, know our macros and take down questions."""
-        connection = Connection(lambda parameters: questions.cursor(make_cursor(parameters)))
-        with (
-            _ONE_INVOCATION,
-            attached(connection, self._warehouse, questions, before_compile, only, others),
-        ):
-            yield
 
     def _building_cursor(self) -> Callable[[Mapping[str, str]], Cursor]:
         if self._session is None:
@@ -651,79 +518,7 @@ class Dbt:
         return cursor
 
 
-def reserved_names() -> frozenset[str]:
-    """Return the words that dbt takes for no project's name."""
-    from dbt.contracts.project import BANNED_PROJECT_NAMES
-
-    return frozenset(BANNED_PROJECT_NAMES)
-
-
 def _ended(result: dbtRunnerResult) -> Sequence[Any]:
     """Return dbt's results of nodes; none if it could not begin."""
     ended: Sequence[Any] = getattr(result.result, "results", ())
     return ended
-
-
-def _close_logs() -> None:
-    """Close the log file of an invocation, which dbt leaves to the garbage collector."""
-    from dbt_common.events.event_manager_client import cleanup_event_logger, get_event_manager
-
-    manager: Any = get_event_manager()
-    for logger in manager.loggers:
-        for handler in [*logger._python_logger.handlers]:
-            handler.close()
-            logger._python_logger.removeHandler(handler)
-    cleanup_event_logger()
-
-
-def render_in_project(text: str, project_dir: Path, variables: Mapping[str, object]) -> str:
-    """Return a text of `dbt_project.yml` as dbt renders it.
-
-    Raises:
-        ConfigError: DBT_FAILED, if it cannot be rendered.
-    """
-    with _rendering(project_dir, variables) as renderer:
-        return str(renderer.render_value(text))
-
-
-@contextmanager
-def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[ProfileRenderer]:
-    """Hold dbt, and yield what renders its configuration; its errors are ours."""
-    from dbt.config.renderer import ProfileRenderer
-    from dbt_common.context import set_invocation_context
-    from dbt_common.exceptions import DbtBaseException
-
-    with _ONE_INVOCATION:
-        try:
-            set_invocation_context(os.environ)
-            yield ProfileRenderer(dict(variables))
-        except DbtBaseException as error:
-            raise _dbt_failed(str(error).strip(), project_dir) from error
-
-
-def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
-    return ConfigError(
-        "DBT_FAILED",
-        message.replace(f"{project_dir}/", ""),
-        hint="correct the mistake that dbt reports",
-    )
-
-
-def _no_profile(file: Path, name: object, names: Sequence[str]) -> ConfigError:
-    if name is None:
-        return ConfigError(
-            "PROFILE_INCOMPLETE",
-            "dbt_project.yml: no profile",
-            hint=f"write `profile:` and a name of {file}: {', '.join(names) or 'none is there'}",
-        )
-    return ConfigError(
-        "PROFILE_INCOMPLETE",
-        f"{file}: no profile {name}{nearest(str(name), names)}",
-        hint=f"write the name after `profile:` in dbt_project.yml; {file.name} has "
-        f"{', '.join(names) or 'none'}",
-    )
-
-
-def _dbt_variable(name: str) -> str | None:
-    """Return what the environment says of a flag of dbt's."""
-    return os.environ.get(f"DBT_ENGINE_{name}") or os.environ.get(f"DBT_{name}")

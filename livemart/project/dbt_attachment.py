@@ -27,8 +27,8 @@ _SPARK_PACKAGE = "livemart_spark"
 ENGINE_PACKAGES = frozenset({CLOCK_PACKAGE, _SPARK_PACKAGE})
 _CLOCK_NAMES = ("as_of", "pane_start", "window_start")
 _WAREHOUSE = "LIVEMART_WAREHOUSE"  # read by the macros
-# Settings that dbt reads from the environment as if they were flags, and that would leave out rows
-# or nodes of a mart, or take them from another one.
+# Settings that dbt reads from the environment as if they were flags. They would leave out rows or
+# nodes of a mart, or take them from another one.
 _NARROWING = (
     *("DEFER", "DEFER_STATE", "DEFER_TO_STATE", "FAVOR_STATE", "FAVOR_STATE_MODE"),
     *("STATE", "ARTIFACT_STATE_PATH", "EMPTY", "SAMPLE", "EVENT_TIME_START", "EVENT_TIME_END"),

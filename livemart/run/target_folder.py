@@ -58,7 +58,7 @@ def _written_target_path(project_dir: Path, variables: Mapping[str, object]) -> 
     if not isinstance(written, str) or "{" not in written:
         return written if isinstance(written, str) else None
     # Not before it is needed: dbt takes a while to load.
-    from livemart.project.dbt import render_in_project
+    from livemart.project.dbt_invocations import render_in_project
 
     return render_in_project(written, project_dir, variables)
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from livemart.errors import ConfigError
-from livemart.project.dbt import reserved_names
+from livemart.project.dbt_invocations import reserved_names
 
 _TEMPLATE = Path(__file__).with_name("shop")
 _PLACEHOLDER = "PROJECT_NAME"

@@ -134,7 +134,7 @@ def _require_bytes(schema: Any, items: Sequence[Any], named: _Named) -> None:
         if _size(part, named, sizes)[0] > _MOST_EMPTY:
             raise RefusedSchemaError(
                 f"it has more than {_MOST_EMPTY:,} nulls or records in each other, which take no "
-                "bytes of their own"
+                "bytes themselves"
             )
     for item in items:
         if _size(item, named, sizes)[1] < 1:

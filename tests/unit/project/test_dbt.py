@@ -194,7 +194,7 @@ def test_whatever_dbt_calls_disabled_is_no_part_of_the_project(
     found, mistakes = dbt.parse()
 
     counts = {"model": 5, "snapshot": 4, "test": 4, "seed": 3, "source": 3, "exposure": 3}
-    disabled = Counter(key.partition(".")[0] for key in dbt._manifest.disabled)
+    disabled = Counter(key.partition(".")[0] for key in dbt._dbt.manifest.disabled)
     assert disabled == counts | {"unit_test": 2}
     assert not mistakes
     assert found.models.keys() == project.models.keys()

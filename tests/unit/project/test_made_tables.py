@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from livemart.project.cursors import MakingCursor, made_relation
 from livemart.project.dbt import Dbt
-from livemart.project.made_tables import MakingCursor, made_relation
 from livemart.project.run_values import CANONICAL, OTHER
 
 

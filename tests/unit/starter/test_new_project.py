@@ -14,7 +14,8 @@ import yaml
 
 from livemart.errors import ConfigError
 from livemart.plan.project_plans import ProjectPlans
-from livemart.project.dbt import Dbt, reserved_names
+from livemart.project.dbt import Dbt
+from livemart.project.dbt_invocations import reserved_names
 from livemart.publish.exposures import served_models
 from livemart.settings import load_settings
 from livemart.starter.new_project import project_name, write_project

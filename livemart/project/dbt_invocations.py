@@ -1,0 +1,275 @@
+"""Invokes dbt in this process: one command at a time, on a checked profile, attached to livemart.
+
+Used by `Dbt`. dbt's runner keeps its state in globals of the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
+
+from livemart.errors import ConfigError, nearest
+from livemart.project.cursors import Connection, Cursor
+from livemart.project.dbt_attachment import Replacement, attached
+from livemart.project.manifest import order_nodes
+from livemart.project.node_results import NodeProgress, as_compiled, node_progress
+from livemart.project.profiles import profiles_folder
+from livemart.project.questions import QuestionLog
+from livemart.storage.location import StoragePlace
+
+if TYPE_CHECKING:
+    from dbt.cli.main import dbtRunnerResult
+    from dbt.config.renderer import ProfileRenderer
+
+_ONE_INVOCATION = threading.RLock()
+
+
+class DbtInvocations:
+    """dbt on one project, in this process.
+
+    Args:
+        project_dir: folder of `dbt_project.yml`.
+        profiles_dir: folder of `profiles.yml`; None leaves the search to dbt.
+        target_dir: where dbt's own artifacts and logs go, in folders below it.
+        target: target of the profile; None is the profile's own.
+        vars: dbt variables, over those of the project.
+        warehouse: root of all tables; needed to build.
+        progress: called when a node begins or ends, and with what dbt prints of it, from dbt's
+            threads.
+
+    `manifest`: dbt's own, once the project is parsed; None parses it again.
+    """
+
+    def __init__(
+        self,
+        project_dir: Path,
+        profiles_dir: Path | None,
+        target_dir: Path,
+        *,
+        target: str | None,
+        vars: dict[str, object],
+        warehouse: StoragePlace | None,
+        progress: Callable[[NodeProgress], None] | None,
+    ) -> None:
+        self.project_dir = project_dir
+        self.profiles_dir = profiles_dir
+        self.target_dir = target_dir
+        self.target = target
+        self.vars = vars
+        self.warehouse = warehouse
+        self.manifest: Any = None
+        self._progress = progress
+        # The errors that the last invocation reported, besides the one that it raised.
+        self._errors: list[str] = []
+        self._is_compiling = False
+
+    def check_profile(self) -> None:
+        """Check the profile alone, before anything is started for the project.
+
+        dbt itself would first ask for the packages of another connection.
+
+        Raises:
+            ConfigError: PROFILE_NOT_SESSION; PROFILE_INCOMPLETE; DBT_FAILED with dbt's own words
+                for what else is wrong with it.
+        """
+        from dbt.config.profile import Profile, read_profile
+        from dbt.config.project import load_raw_project
+
+        file = profiles_folder(self.project_dir, self.profiles_dir) / "profiles.yml"
+        chosen = self.target or _dbt_variable("TARGET")
+        with _rendering(self.project_dir, self.vars) as renderer:
+            written = load_raw_project(str(self.project_dir)).get("profile")
+            name = _dbt_variable("PROFILE") or renderer.render_value(written)
+            profiles = read_profile(str(file.parent))
+            if not isinstance(profile := profiles.get(name), dict):
+                raise _no_profile(file, name, [key for key in profiles if key != "config"])
+            target, output = Profile.render_profile(profile, name, chosen, renderer)
+        where = f"{file}: profile {name}, target {target}"
+        kind, method = output.get("type"), output.get("method")
+        if kind != "spark" or method != "session":
+            raise ConfigError(
+                "PROFILE_NOT_SESSION",
+                f"{where}: found type {kind}, method {method}",
+                hint="use type spark with method session, as livemart gives dbt its Spark session; "
+                "`livemart init --from-dbt` prints a target to paste",
+            )
+        if not output.get("schema"):
+            raise ConfigError(
+                "PROFILE_INCOMPLETE",
+                f"{where}: no schema",
+                hint="name the schema that models go to: `schema: analytics`",
+            )
+
+    @contextmanager
+    def held(
+        self,
+        make_cursor: Callable[[Mapping[str, str]], Cursor],
+        questions: QuestionLog,
+        before_compile: Callable[[Any], None] | None = None,
+        only: Collection[str] | None = None,
+        others: Sequence[Replacement] = (),
+    ) -> Iterator[None]:
+        """Hold dbt, and let it open our cursors, know our macros and take down questions."""
+        connection = Connection(lambda parameters: questions.cursor(make_cursor(parameters)))
+        with (
+            _ONE_INVOCATION,
+            attached(connection, self.warehouse, questions, before_compile, only, others),
+        ):
+            yield
+
+    def parsed(self) -> Any:
+        """Return dbt's manifest, parsed once, with nothing compiled left in it."""
+        if self.manifest is None:
+            result = self.invoke(["parse", "--no-write-json"])
+            if not result.success:
+                raise self.failed(result.exception)
+            self.manifest = result.result
+            order_nodes(self.manifest)
+        # Else dbt takes the ephemeral inputs of a node for injected already, and leaves them out.
+        for node in self.manifest.nodes.values():
+            if getattr(node, "compiled", False) and str(node.resource_type) != "seed":
+                node.compiled = False
+                node.compiled_code = None
+                node._pre_injected_sql = None
+                node.extra_ctes_injected = False
+                node.extra_ctes = []
+        return self.manifest
+
+    def invoke(self, arguments: Sequence[str]) -> dbtRunnerResult:
+        """Run a command of dbt's, while it is `held`; its failure is a part of the result."""
+        from dbt.cli.main import dbtRunner
+
+        common = [
+            *("--project-dir", str(self.project_dir)),
+            *("--target-path", str(self.target_dir / "livemart")),
+            *("--log-path", str(self.target_dir / "logs")),
+            *("--log-level", "none", "--log-level-file", "info", "--no-print"),
+            *("--no-send-anonymous-usage-stats", "--no-use-colors"),
+        ]
+        if self.profiles_dir is not None:
+            common += ["--profiles-dir", str(self.profiles_dir)]
+        if self.target is not None:
+            common += ["--target", self.target]
+        if self.vars:
+            common += ["--vars", json.dumps(self.vars, default=str)]
+        self._errors, self._is_compiling = [], arguments[0] == "compile"
+        runner = dbtRunner(manifest=self.manifest, callbacks=[self._on_event])
+        try:
+            with catch_warnings():
+                # The seeds of a folder may share `column_types`: each has some of the columns.
+                filterwarnings("ignore", ".* does not match the name of any column", RuntimeWarning)
+                result = runner.invoke([*arguments, *common])
+        finally:
+            _close_logs()
+        if result.exception is not None and not isinstance(result.exception, Exception):
+            # A signal is not a result.
+            raise result.exception
+        return result
+
+    def failed(self, error: object) -> ConfigError:
+        """Return an error of dbt's with the reasons that it gave before, each once."""
+        text = str(error).strip()
+        reasons = [text]
+        for said in self._errors:
+            if said not in "\n".join(reasons) and text not in said:
+                reasons.append(said)
+        message = "\n".join(reasons)
+        if "asks the database while it is compiled" in message:
+            return ConfigError(
+                "DBT_NEEDS_SPARK", message, hint="give it a Spark session, as `plan` and `build` do"
+            )
+        return _dbt_failed(message, self.project_dir)
+
+    def _on_event(self, event: Any) -> None:
+        if event.info.level == "error" and (said := str(event.info.msg).strip()):
+            self._errors.append(said)
+        if self._progress is None or (progress := node_progress(event)) is None:
+            return
+        if not self._is_compiling:
+            self._progress(progress)
+        elif progress.line is None:
+            self._progress(as_compiled(progress))
+
+    def credentials(self) -> Any:
+        """Return what the profile says of the target."""
+        from dbt.config.runtime import load_profile
+
+        return load_profile(str(self.project_dir), self.vars, None, self.target).credentials
+
+
+def _close_logs() -> None:
+    """Close the log file of an invocation, which dbt leaves to the garbage collector."""
+    from dbt_common.events.event_manager_client import cleanup_event_logger, get_event_manager
+
+    manager: Any = get_event_manager()
+    for logger in manager.loggers:
+        for handler in [*logger._python_logger.handlers]:
+            handler.close()
+            logger._python_logger.removeHandler(handler)
+    cleanup_event_logger()
+
+
+def render_in_project(text: str, project_dir: Path, variables: Mapping[str, object]) -> str:
+    """Return a text of `dbt_project.yml` as dbt renders it.
+
+    Raises:
+        ConfigError: DBT_FAILED, if it cannot be rendered.
+    """
+    with _rendering(project_dir, variables) as renderer:
+        return str(renderer.render_value(text))
+
+
+@contextmanager
+def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[ProfileRenderer]:
+    """Hold dbt, and yield what renders its configuration; its errors are ours."""
+    from dbt.config.renderer import ProfileRenderer
+    from dbt_common.context import set_invocation_context
+    from dbt_common.exceptions import DbtBaseException
+
+    with _ONE_INVOCATION:
+        try:
+            set_invocation_context(os.environ)
+            yield ProfileRenderer(dict(variables))
+        except DbtBaseException as error:
+            raise _dbt_failed(str(error).strip(), project_dir) from error
+
+
+def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
+    return ConfigError(
+        "DBT_FAILED",
+        message.replace(f"{project_dir}/", ""),
+        hint="correct the mistake that dbt reports",
+    )
+
+
+def _no_profile(file: Path, name: object, names: Sequence[str]) -> ConfigError:
+    if name is None:
+        return ConfigError(
+            "PROFILE_INCOMPLETE",
+            "dbt_project.yml: no profile",
+            hint=f"write `profile:` and a name of {file}: {', '.join(names) or 'none is there'}",
+        )
+    return ConfigError(
+        "PROFILE_INCOMPLETE",
+        f"{file}: no profile {name}{nearest(str(name), names)}",
+        hint=f"write the name after `profile:` in dbt_project.yml; {file.name} has "
+        f"{', '.join(names) or 'none'}",
+    )
+
+
+def _dbt_variable(name: str) -> str | None:
+    """Return what the environment says of a flag of dbt's."""
+    return os.environ.get(f"DBT_ENGINE_{name}") or os.environ.get(f"DBT_{name}")
+
+
+def reserved_names() -> frozenset[str]:
+    """Return the words that dbt takes for no project's name."""
+    from dbt.contracts.project import BANNED_PROJECT_NAMES
+
+    return frozenset(BANNED_PROJECT_NAMES)
