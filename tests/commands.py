@@ -87,7 +87,7 @@ class Running:
 
 @dataclass
 class Commands:
-    """What an operator and an analyst have below `root`; the names need every quoting on the way.
+    """The folders of an operator and an analyst below `root`; their names need every quoting.
 
     Args:
         root: an empty folder.

@@ -1,9 +1,10 @@
 """Values on which engines disagree, by type: what the tests draw where any value will do.
 
 Each is a value of Arrow, and can be written as Spark SQL (`spark_text`) and as the field of a JSON
-record that lands (`landed_value`). Bounds of types, both zeros, NaN; texts whose order differs by
-bytes, by UTF-16 and by collation, or only behind the 32nd character; instants that a zone has twice
-or not at all, or that lie outside of what nanoseconds hold; what is empty or NULL inside of others.
+record that lands (`landed_value`). There are bounds of types, both zeros and NaN. The order of some
+texts differs by bytes, by UTF-16 and by collation, or only behind the 32nd character. Some instants
+exist twice in a zone or not at all, or are too far for nanoseconds; some values are empty or NULL
+inside of others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 # The session zones of the tests: none, one with daylight saving, one whose saving is half an hour.
-# In the last two the year 1 and the end of the year 9999 lie outside of these years.
+# In the last two the year 1 and the end of the year 9999 are outside of these years.
 ZONES = ("UTC", "America/New_York", "Australia/Lord_Howe")
 
 _EPOCH = datetime(1970, 1, 1)

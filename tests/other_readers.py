@@ -1,7 +1,7 @@
-"""What other readers of a Delta table answer, and a table of awkward values to ask them for.
+"""Asks other readers of a Delta table, and makes a table of awkward values to ask them for.
 
-Whether a reader is misled is seen by the same table without any bounds: the reader must answer the
-same of both, whatever it makes of NaN and of both zeros.
+A reader that is misled is found by the same table without any bounds: it must answer the same of
+both tables, however it reads NaN and both zeros.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Asks a Spark that has nothing of livemart's, but the jars of Delta, for rows of tables.
 
-Run as a program: questions as JSON on standard input (conditions by folder), answers as JSON on
-standard output: by way of reading and folder, for each condition the values of `n`.
+Run as a program: it takes questions as JSON on standard input, conditions by folder. It writes
+answers as JSON on standard output: by way of reading and folder, for each condition the values of
+`n`.
 """
 
 from __future__ import annotations

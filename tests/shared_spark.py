@@ -40,7 +40,7 @@ class SharedSpark:
         # Those of other projects.
         _SESSIONS.pop(session, None)
         # Delta keeps a snapshot of every table that it has seen for an hour, a plan of megabytes
-        # each; and a table that is put back in its place is another than the one it remembers.
+        # each. A table that is put back in its place differs from the one that it remembers.
         jvm: Any = session._jvm
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         return session

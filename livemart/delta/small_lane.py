@@ -220,8 +220,8 @@ def _in_portions(candidates: Sequence[DataFile]) -> list[list[DataFile]]:
 def _misplaced_files(files: TableVersion, added: pa.Table, rewritten: Set[str]) -> list[_Touched]:
     """Return the files whose rows are to be laid out again.
 
-    These are small ones in a partition that gets new rows, if they have become too many; and a
-    large one, such as a build writes, if readers want a small part of it.
+    These are small ones in a partition that gets new rows, if they have become too many. A large
+    one, such as a build writes, is laid out again if readers want a small part of it.
     """
     mask = crowded(files.rows_by_file, files.partition_codes)
     if mask.any() and files.partition_columns and added.num_rows:

@@ -47,7 +47,7 @@ def require_fitting(warehouse: Warehouse, sources: Sequence[SourceTable]) -> Non
             "LANDED_COLUMN_CHANGED",
             "\n".join(misfits),
             hint="declare each column as the landed table has it and cast in the model, or give "
-            "it a new name; to land the files in the landing folder again, remove the "
+            "it a new name. To land the files in the landing folder again, remove the "
             "table and run `build --new-epoch`",
         )
 

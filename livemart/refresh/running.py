@@ -56,8 +56,8 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
 
     Raises:
         Inapplicable: NOT_CARRIED_ON, in the large lane, or if a time is NULL. Also if a frame of
-            days is not as long each time, a sum is not exact or does not fit its type, or the table
-            holds another key under the same name.
+            days is not as long each time, or the table holds another key under the same name. Also
+            if a sum is not exact or does not fit its type.
     """
     if run.views.is_large:
         raise not_carried_on("more rows changed than are held in memory")

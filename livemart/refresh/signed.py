@@ -4,7 +4,7 @@ Used for linear SQL and additive aggregates (plan/strategies/signed). A change t
 exactly is left to the region.
 
 If one looked-up table changed, and each row of the model comes from one row of it, only changed
-rows are joined: Q(new A, new B) - Q(old A, old B) is Q(change of A, new B) + Q(old A, change of B).
+rows are joined. Q(new A, new B) - Q(old A, old B) is Q(change of A, new B) + Q(old A, change of B).
 Source: Gupta, Mumick and Subrahmanian, "Maintaining views incrementally", SIGMOD 1993.
 """
 

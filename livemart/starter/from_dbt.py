@@ -255,8 +255,8 @@ def _describe_profile(advice: ProfileAdvice, profile: str, project_dir: Path) ->
         return f"profile {profile}: wrote {advice.file}, method session"
     if advice.unwritable is not None:
         return (
-            f"profile {profile}: no target of type spark with method session is there, and "
-            f"{advice.file} cannot be made ({advice.unwritable}): put this into a profiles.yml, "
+            f"profile {profile}: no target of type spark with method session exists, and "
+            f"{advice.file} cannot be made ({advice.unwritable}). Put this into a profiles.yml, "
             f"there or in a folder that you name with --profiles-dir\n{advice.paste}"
         )
     if advice.paste is None:

@@ -23,8 +23,8 @@ EPOCH_FILE = "livemart_epoch.json"
 _REPLACED = ".replaced-"
 _WAY_OUT = (
     "restore the checkpoint of this warehouse, or start a new one with "
-    "`build --new-epoch`: landed tables stay, all files below the landing folder are read again; "
-    "sources with keys absorb the repeats, append-only ones skip files that they hold"
+    "`build --new-epoch`: landed tables stay, and all files of the landing folder are read again. "
+    "Sources with keys absorb the repeats, append-only ones skip files that they hold"
 )
 
 

@@ -283,7 +283,7 @@ def _sign_in(visit: OpenVisit, site: Site, token: str) -> Visit:
 
 def _examine(opened: Visit, name: str) -> None:
     """Look at a state in four ways: no barrier that can be measured, and a picture of each."""
-    # What is below the mouse looks otherwise, and which thing that is changes with the width.
+    # The thing below the mouse looks different, and depends on the width.
     opened.page.mouse.move(0, 0)
     for width in (DESKTOP, PHONE):
         opened.page.set_viewport_size({"width": width, "height": 900})

@@ -1,7 +1,7 @@
 """Random histories of the reference mart's sources: many trials side by side, apart by their keys.
 
-Every id carries its trial, and no model of the mart lets restaurants influence each other, so one
-run of the mart is as many independent histories as there are trials.
+Every id carries its trial, and no model of the mart lets restaurants influence each other. So one
+run of the mart holds an independent history for each trial.
 """
 
 from __future__ import annotations

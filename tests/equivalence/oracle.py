@@ -1,7 +1,7 @@
 """The answers by hand: plain Python over the delivered records, no Spark, no SQL, none of livemart.
 
-It follows the landing contract and the descriptions of the marts, as literally as it can. What the
-contract leaves open (two different rows of a key at one sequence) it refuses instead of guessing.
+It follows the landing contract and the descriptions of the marts, as literally as it can. It
+refuses a case that the contract leaves open (two different rows of a key at one sequence).
 """
 
 from __future__ import annotations

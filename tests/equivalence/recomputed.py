@@ -1,7 +1,7 @@
 """A foreign project refreshed batch by batch: each model must hold its SQL's rows.
 
-Independent of `verify` and of the planner: the text that dbt compiled is run by Spark on the tables
-as they are, and each stored model must hold exactly these rows.
+It needs neither `verify` nor the planner. Spark runs the text that dbt compiled on the tables as
+they are, and each stored model must hold exactly these rows.
 """
 
 from __future__ import annotations

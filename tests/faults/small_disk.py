@@ -33,7 +33,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(place: Path, size: int) -> Iterator[SmallDisk]:
-    """Mount a disk of so many bytes at an empty folder; skip the test where nobody may mount."""
+    """Mount a disk of so many bytes at an empty folder; skip the test if mounting is refused."""
     options = ["-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
     try:
         subprocess.run(["mount", *options], check=True, capture_output=True, text=True)

@@ -1,8 +1,8 @@
 """kill -9 at any moment, not only at named points: the next command mends it, whatever it is.
 
-Runs the commands as an operator does, and kills each after a random time: the process alone, whose
-JVM then ends by itself, or its whole group at once, as a power cut would. The seed of each run is
-printed; `LIVEMART_KILL_SEED` repeats its choices, though never to the microsecond.
+Runs the commands as an operator does, and kills each after a random time. It kills the process
+alone, whose JVM then ends by itself, or its whole group at once, as a power cut would. The seed of
+each run is printed; `LIVEMART_KILL_SEED` repeats its choices, though never to the microsecond.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """kill -9 of the broker, the connector, the database and the runner, while a shop trades.
 
-After each everything is as if nothing had happened: each landed table and each model is what the
-same query says in the database, and every message that was sent is counted once. The choices are a
-seed's, and what is waited for is what the parts say of themselves: the same outcome on any machine.
+Afterwards everything is as if nothing had happened. Each landed table and each model holds the rows
+of the same query in the database, and every message is counted once. A seed makes the choices, and
+the parts themselves report when to go on: the outcome is the same on any machine.
 Eight kills take three minutes.
 """
 

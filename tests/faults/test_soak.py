@@ -1,7 +1,7 @@
 """A stream of thousands of micro-batches takes no more of the machine than one of a hundred.
 
-A topic of Kafka, an order in each micro-batch, models of every strategy. What does not depend on
-the machine is looked at in 100 micro-batches; memory and time in 2,000, at night.
+A topic of Kafka, an order in each micro-batch, models of every strategy. 100
+micro-batches check all that does not depend on the machine; 2,000, at night, memory and time.
 """
 
 from __future__ import annotations

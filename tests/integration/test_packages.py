@@ -1,8 +1,8 @@
 """A project whose models come from a package, as public packages are made, is kept fresh.
 
-Models, tests and sources that a variable disables; an ephemeral date spine; a pivot whose columns
-are asked for; a table that on-run-end fills; a function; a source that the project overrides,
-and one that a seed fills.
+They hold models, tests and sources that a variable disables, an ephemeral date spine, and a pivot
+whose columns are asked for. There are a table that on-run-end fills, a function, a source that the
+project overrides, and one that a seed fills.
 """
 
 from __future__ import annotations

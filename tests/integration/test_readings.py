@@ -1,4 +1,4 @@
-"""What the planner reads is what Spark runs: models whose SQL the two may read differently.
+"""The planner reads SQL as Spark runs it: models whose SQL the two may read differently.
 
 Each model is refreshed through records that come, change, move and go; after each batch Spark runs
 the analyst's text in full.

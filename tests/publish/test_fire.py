@@ -1,8 +1,8 @@
 """Consistency under fire: readers and push clients while a writer publishes, and is killed twice.
 
-Every figure of a snapshot is its number, so one that was mixed shows; every row of a change stream
-is computed anew, so a change that was missed or came twice shows. The writer waits for the slowest
-client, so that each sees at least every third snapshot, however slow the machine is.
+Every figure of a snapshot is its number, so one that was mixed shows. Every row of a change stream
+is computed again, so a change that was missed or came twice shows. The writer waits for the slowest
+client: each sees at least every third snapshot, however slow the machine is.
 """
 
 from __future__ import annotations

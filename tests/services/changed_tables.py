@@ -1,5 +1,4 @@
-"""Tables of a PostgreSQL that clients change beside each other, with a seed; the database itself
-says what they come to.
+"""Changes tables of a PostgreSQL by several clients, with a seed; the database has their result.
 
 Transactions overlap: a change may be committed long after it was made, and after later ones. Two
 open transactions never have one key, so no statement waits for a lock and the order of all
@@ -33,8 +32,8 @@ class ChangedTable:
         name: of the table.
         keys: its primary key.
         columns: of each column the type in the database and the type that a source declares.
-        large: columns whose large values no record holds that leaves them as they were, and which
-            nobody knows under another key.
+        large: columns whose large values a record leaves out if they stay, and which are not known
+            under another key.
         besides: statements that follow `create table`.
     """
 

@@ -120,8 +120,8 @@ def postgres_connector(
     Args:
         port: of the server on 127.0.0.1.
         database: its name.
-        prefix: of the topics: `<prefix>.<schema>.<table>`; slot and publication have its name. What
-            it tells of itself is in `<prefix>.told`.
+        prefix: of the topics: `<prefix>.<schema>.<table>`; slot and publication have its name. It
+            reports on itself in `<prefix>.told`.
         settings: others.
     """
     return {

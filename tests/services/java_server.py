@@ -23,14 +23,14 @@ class JavaServer(ABC):
     Args:
         folder: where it keeps everything, `server.log` too.
         jars: the folder with its jars.
-        told: the class whose messages are logged in addition to warnings.
+        logged: the class whose messages are logged in addition to warnings.
         memory: of its JVM.
     """
 
-    def __init__(self, folder: Path, jars: Path, told: str, memory: str = MEMORY) -> None:
+    def __init__(self, folder: Path, jars: Path, logged: str, memory: str = MEMORY) -> None:
         self.jars = jars
         self.folder = folder
-        self._told = told
+        self._logged = logged
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -53,7 +53,7 @@ class JavaServer(ABC):
             "appender.out.type=Console\nappender.out.name=out\n"
             "appender.out.layout.type=PatternLayout\n"
             "appender.out.layout.pattern=%d %p %c{1}: %m%n\n"
-            f"logger.server.name={self._told}\nlogger.server.level=info\n"
+            f"logger.server.name={self._logged}\nlogger.server.level=info\n"
         )
         for attempt in range(_ATTEMPTS):
             self.prepare()

@@ -1,7 +1,7 @@
 """Filling a serving store in tests: through the real publisher, from tables at hand, without Spark.
 
-`reference_tables` computes the served models of the reference mart from a list of orders in plain
-Python, so that whatever a page or an API shows can be compared with a sum over that list.
+`reference_tables` computes the served models of the reference mart from a list of orders, in plain
+Python. All that a page or an API shows can be compared with a sum over that list.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ ROOMS = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.pare
 KINDS = ("unit", "integration", ".")
 
 # Modules without their own test, and the test below tests/ that covers them. Each group says
-# why it has none; who gives one of them a rule of its own gives it a test as well.
+# why it has none; a module that gets its own rule gets a test as well.
 COVERED = {
     # Their result is tested: the writing of artifacts, the door of the package.
     "run/artifacts/artifact_files.py": "unit/run/artifacts/test_run_results.py",

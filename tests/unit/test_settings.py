@@ -53,7 +53,7 @@ def test_defaults_lie_below_the_working_folder(tmp_path: Path) -> None:
 def test_a_warehouse_whose_path_deltalake_reads_otherwise_is_refused(
     name: str, tmp_path: Path
 ) -> None:
-    # deltalake 1.6.6 decodes %2F twice, so that `%252F` is a slash as well, and panics at a
+    # deltalake 1.6.6 decodes %2F twice, so that `%252F` is a slash as well. It fails at a
     # bracket, spelled %5B or not: no spelling of such a path is read as it is.
     with pytest.raises(ConfigErrors, match=r"--warehouse: found .*\n.*take a folder without"):
         load_settings({"warehouse": name}, environ={}, directory=tmp_path)

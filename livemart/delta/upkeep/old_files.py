@@ -1,10 +1,10 @@
 """Finds and removes what none of a table's readable versions needs any more: files, log entries.
 
-Used by the upkeep of a warehouse. A file that a commit takes out stays for as long as the table's
-property `delta.deletedFileRetentionDuration` says, so that the versions before can be read; a file
-of changes, and one that no commit names, for as long from when it was written. Here is what is
-older, as VACUUM finds it; VACUUM itself would add two versions to each table. An entry of the log
-stays for as long as `delta.logRetentionDuration` says.
+Used by the upkeep of a warehouse. A file that a commit takes out stays for the time of the
+table's property `delta.deletedFileRetentionDuration`, so that the versions before can be read. A
+file of changes, and one that no commit names, stays as long, counted from when it was written.
+Older files are found as VACUUM finds them; VACUUM itself would add two versions to each table. An
+entry of the log stays for the time of `delta.logRetentionDuration`.
 """
 
 from __future__ import annotations

@@ -84,5 +84,5 @@ def lost_error(kind: str, relations: Iterable[str], losses: Sequence[LostRecords
         f"{', '.join(relations)}: {kind}: {lines}",
         hint="restore the records; or set in the source's meta.livemart how to continue, "
         "`after_loss: earliest` (with the oldest record that exists) or `after_loss: latest` "
-        "(with records that arrive from now on): a dead letter then documents the loss",
+        "(with records that arrive from now on). A dead letter then documents the loss",
     )

@@ -115,8 +115,8 @@ def _window(relation: Relation, window: exp.Window, tree: exp.Select) -> WindowG
             "WINDOW_WITHOUT_PARTITION_BY",
             f"{sql_of(window)[:80]}: each row is compared with all rows",
             line_of(window),
-            "partition by a key, if a value of each key alone is meant; else compute it in a model"
-            " of its own, over few rows",
+            "partition by a key, if a value of each key alone is meant; else compute it in a "
+            "separate model, over few rows",
         )
     sorts = [bare(item.this) for item in order.expressions] if order is not None else []
     ranked: list[Expr] = []

@@ -61,7 +61,7 @@ def check_names(tree: exp.Expr) -> None:
 def group_aliases(tree: exp.Expr) -> list[exp.Column]:
     """Return the columns of a tree that is not qualified yet which `check_group_aliases` asks for.
 
-    They may name a column of their own SELECT, in what that groups by under a name, or by ALL.
+    They may name a column of that SELECT itself, in what it groups by under a name, or by ALL.
     """
     aliases: list[exp.Column] = []
     for select in tree.find_all(exp.Select):

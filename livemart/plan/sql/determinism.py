@@ -23,7 +23,7 @@ VOLATILE_FUNCTIONS = frozenset(
         "current_catalog", "current_timezone", "monotonically_increasing_id", "spark_partition_id",
         "input_file_name", "input_file_block_start", "input_file_block_length", "version",
         "current_version", "current_path", "utc_timestamp", "utc_date", "utc_time",
-        # Each encrypts with an initialisation vector, or calls a method, of its own choosing.
+        # Each chooses its own initialisation vector, or calls a method.
         "aes_encrypt", "java_method", "reflect", "try_reflect",
     }
 )  # fmt: skip

@@ -113,7 +113,7 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     Raises:
         Inapplicable: KEY_NOT_IN_OUTPUT, if no output column confines a change;
             NONDETERMINISTIC_ORDER or NONDETERMINISTIC_AGG, if none that does keeps together the
-            rows that depend on rows that may tie; COST_GATE, if finding the affected keys takes
+            rows that depend on rows that may tie. COST_GATE, if finding the affected keys takes
             more than recomputing everything.
 
     >>> show("select shop_id, max(amount) as most from raw.orders group by shop_id", "orders")

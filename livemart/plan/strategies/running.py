@@ -5,7 +5,7 @@ unaffected, so s(x) = s(p) + arrivals in (p, x] - rows in [p - W, x - W). The co
 change and of the rows that leave the frames, not of the frames.
 
 Measured: restaurant_sales_trend of `make bench-refresh` takes 0.3 s a batch at 200 k and at 2 M
-orders; by region it took 3.5 s and 9.7 s, on a busier machine (the median model: twice as long).
+orders. By region it took 3.5 s and 9.7 s, on a busier machine (the median model: twice as long).
 Source: carry and eviction, a subtract-on-evict sliding aggregate; for frames in value space.
 """
 

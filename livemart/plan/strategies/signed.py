@@ -1,8 +1,8 @@
 """Finds signed change: T' = T + Q(new images) - Q(old images), for linear SQL and additive totals.
 
 Every output row of a linear query comes from exactly one row of an *anchor*: a scan that no join
-looks up. Evaluating the query over the touched anchor rows, once as they were and once as they
-are, and subtracting gives the exact change: rows that were touched in vain cancel out.
+looks up. The query is evaluated over the touched anchor rows, once as they were and once as they
+are. The difference is the exact change: rows that were touched in vain cancel out.
 
 A scan on the other side of a join is a *lookup*: it is read whole, and a change to it touches the
 anchor rows that share its join key.

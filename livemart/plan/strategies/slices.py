@@ -55,8 +55,8 @@ class PlanFacts:
 def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
     """Return the slices of all clock bounds, and the clocks with a bound that has none.
 
-    When the clock moves by five minutes, the orders of two slices of five minutes are passed: those
-    that enter at the window's end, and those that leave it a day later.
+    When the clock moves by five minutes, it passes the orders of two slices of five minutes. One
+    slice enters at the window's end, the other leaves it a day later.
 
     >>> show(
     ...     "select shop_id, count(*) as orders from raw.orders"

@@ -66,7 +66,7 @@ def keeping_decisions(top: Relation, keys: Sequence[Expr]) -> list[Expr]:
     Recomputed rows and rows that stay as they are stored must not depend on one group. So each key
     must tell the groups apart at every gate where rows may tie, and in the same way on each path.
 
-    Each order would be a key of its own, but all of a shop show the amount of its newest one:
+    Each order would be a separate key, but all of a shop show the amount of its newest one:
 
     >>> show(
     ...     "select o.order_id, o.shop_id, n.amount from raw.orders as o join (select shop_id,"

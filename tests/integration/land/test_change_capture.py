@@ -1,8 +1,8 @@
 """Changes of a real PostgreSQL, by a real Debezium, land to the rows that the database has.
 
-Clients change tables in overlapping transactions while the connector reads the rows that were there
-and is killed, and the database stops as in a crash; a minute each, with Kafka. What was sent lands
-twice: as files, in any order, and from the topics.
+Clients change tables in overlapping transactions. Meanwhile the connector reads the rows that it
+found and is killed, and the database stops as in a crash; a minute each, with Kafka. The messages
+land twice: as files, in any order, and from the topics.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A route or method that has no rule fails the first test. No token writes anything but records, and
 those only by `ingest`: every other token reads. Measurements are an admin's to read, by any token
-of that scope. Of a stream HEAD is asked, which is judged as GET is and opens none.
+of that scope. A stream is asked by HEAD, which is judged as GET is and opens none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HTML, EVENTS = "text/html", "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a path answers to a caller; `refused` is for all whose token is not right, or missing.
+    """The answers of a path, by caller; `refused` is for all whose token is not right, or missing.
 
     `others`: by caller, where it differs from `right`.
     """

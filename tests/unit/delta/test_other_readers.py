@@ -1,7 +1,7 @@
 """Other readers of a table that the small lane writes find the same rows with and without bounds.
 
 deltalake 1.6.6 (its Arrow dataset, and DataFusion), DuckDB 2.0 over that dataset, as the documents
-say, and Polars 2.1. What they make of NaN and of zeros differs: each is compared with itself.
+say, and Polars 2.1. They read NaN and zeros differently: each is compared with itself.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def test_rows_that_are_not_as_the_change_set_has_them_are_not_touched(
 def test_a_row_is_looked_for_where_all_its_columns_may_be(
     warehouse: Warehouse, place: Path | Storage
 ) -> None:
-    """The key of text lies within the bounds of both files, its number in those of one."""
+    """The key of text is within the bounds of both files, its number in those of one."""
     warehouse.create(RELATION, SMALL)
     warehouse.commit(RELATION, diff((1, "a", 0, 1), (1, "c", 0, 1)), tag(1))
     table = warehouse.storage(RELATION)

@@ -1,7 +1,7 @@
 """Orders that may tie: what a refresh leaves is an answer that a build could have given.
 
-Stored rows are decided by one order of what ties, a refresh by another, as Spark may do. What then
-is in the table must be the answer of some order that each group has for itself.
+Stored rows are decided by one order of what ties, a refresh by another, as Spark may do. The rows
+of the table must then be the answer of some order that each group has for itself.
 """
 
 from __future__ import annotations

@@ -77,9 +77,9 @@ OLD = datetime(1200, 2, 29, 1, 2, 3, 456_789, tzinfo=UTC)
 def test_days_of_int96_are_the_days_that_spark_wrote(
     tmp_path: Path, kind: str, is_drifted: bool
 ) -> None:
-    """Spark 4.2 writes TIMESTAMP as INT96 unless told otherwise, and pyarrow 26 reads it as
+    """Spark 4.2 writes TIMESTAMP as INT96 by default.
 
-    nanoseconds: 9999-12-31 would be 1816-03-30, in silence.
+    pyarrow 26 reads it as nanoseconds: 9999-12-31 would be 1816-03-30, in silence.
     """
     instants: Any = [OPEN_END, OLD, None]
     if kind != "timestamp":
