@@ -94,7 +94,7 @@ class Warehouse:
     @property
     def root(self) -> Path:
         """The folder of a warehouse on a disk."""
-        return Path(self._storage.location.url)
+        return self._storage.location.on_disk
 
     @property
     def place(self) -> Path | Location:
@@ -103,7 +103,7 @@ class Warehouse:
 
     def path(self, relation: str) -> Path:
         """Return the folder of `schema.identifier` on a disk."""
-        return Path(self.location(relation).url)
+        return self.location(relation).on_disk
 
     def location(self, relation: str) -> Location:
         """Return the folder of `schema.identifier`."""

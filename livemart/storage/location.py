@@ -90,7 +90,18 @@ class Location:
     @property
     def place(self) -> Path | Location:
         """The path of a disk; in a bucket the location itself."""
-        return self if self.scheme else Path(self.url)
+        return self if self.scheme else self.on_disk
+
+    @property
+    def on_disk(self) -> Path:
+        """The path of a disk.
+
+        Raises:
+            ValueError: it is in a bucket, of which a path would name a folder of this machine.
+        """
+        if self.scheme:
+            raise ValueError(f"{self.url} is on no disk")
+        return Path(self.url)
 
     @property
     def spark_url(self) -> str:

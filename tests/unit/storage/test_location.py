@@ -17,6 +17,12 @@ def test_a_path_is_called_what_it_is(place: Path | str) -> None:
     assert (location.scheme, location.bucket) == ("", "")
 
 
+def test_a_bucket_is_no_folder_of_this_machine() -> None:
+    assert Location.parse("mart").on_disk == Path("mart")
+    with pytest.raises(ValueError, match="s3://my-mart/eu is on no disk"):
+        _ = Location.parse("s3://my-mart/eu").on_disk
+
+
 @pytest.mark.parametrize("url", ["s3://my-mart", "s3://my-mart/"])
 def test_a_bucket_may_have_no_prefix(url: str) -> None:
     location = Location.parse(url)
