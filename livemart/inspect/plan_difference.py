@@ -95,13 +95,14 @@ def _settings_at(commit: str, settings: Settings, folder: Path) -> Settings:
     project = settings.project_dir.resolve()
     top = Path(_git(project, "rev-parse", "--show-toplevel")).resolve()
     sha = _git(project, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}")
+    where = project.relative_to(top)
+    if not _git(top, "ls-tree", "--name-only", sha, str(where / "dbt_project.yml")):
+        raise _no_plans(f"commit {commit} has no {where / 'dbt_project.yml'}")
     files = folder / "files"
     # Not a work tree: that would be noted in the repository.
     _git(folder, "clone", "--quiet", "--shared", "--no-checkout", str(top), str(files))
     _git(files, "checkout", "--quiet", "--detach", sha)
-    earlier = files / project.relative_to(top)
-    if not (earlier / "dbt_project.yml").is_file():
-        raise _no_plans(f"commit {commit} has no {project.relative_to(top) / 'dbt_project.yml'}")
+    earlier = files / where
     _lend_packages(project, earlier)
     return settings.model_copy(
         update={
