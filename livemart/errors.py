@@ -1,4 +1,4 @@
-"""Gives every error a stable code, what was found and where, and the next step.
+"""Gives every error a stable code, the finding with its place, and the next step.
 
 Used by all rooms, one class per step; the command line prints the three. A code is never reused.
 """
@@ -90,7 +90,7 @@ class PublishError(LivemartError):
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, what it was raised from, and so on."""
+    """Yield an error, its cause, the cause of that, and so on."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -98,7 +98,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def full_disk(error: BaseException) -> BaseException | None:
-    """Return what says that a disk is full, of an error and its causes; None if nothing does."""
+    """Return the cause of an error that reports a full disk; None if there is none."""
     for cause in causes(error):
         if getattr(cause, "errno", None) in _FULL or any(
             word in str(cause) for word in FULL_DISK_WORDS

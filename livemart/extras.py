@@ -1,4 +1,4 @@
-"""Tells which extras of the package are installed, by what each of them brings.
+"""Tells which extras of the package are installed, by a module of each.
 
 Used before something that needs an extra begins. Nothing is imported to find it out.
 """

@@ -1,4 +1,4 @@
-"""Reads what an operator sets: flags, then `LIVEMART_*`, then `livemart.yml`, then the defaults.
+"""Reads an operator's settings: flags, then `LIVEMART_*`, `livemart.yml`, and the defaults.
 
 Used by every command. Everything is validated once, before anything runs, and all mistakes are
 reported together.
@@ -421,7 +421,7 @@ def _make_absolute(values: dict[str, object], start: Path) -> None:
 
 
 def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigError:
-    """Turn one finding of pydantic into where, what was found, and the next step."""
+    """Turn one finding of pydantic into place, value found, and the next step."""
     name = str(detail["loc"][0])
     where = origins.get(name, name)
     if detail["type"] == "extra_forbidden":

@@ -1,4 +1,4 @@
-"""Makes change sets of rows: what one commit adds to a table and takes from it.
+"""Makes change sets: the rows that one commit adds to a table and takes from it.
 
 Used by landing for rows, remembered deletes and dead letters. The columns that count copies are
 those of `bags`.

@@ -27,7 +27,7 @@ def is_time(kind: pa.DataType) -> bool:
 
 
 def holds_time(kind: pa.DataType) -> bool:
-    """Return True for timestamps and dates, and for what holds one at any depth."""
+    """Return True for timestamps and dates, and for types that hold one at any depth."""
     if not pa.types.is_nested(kind):
         return is_time(kind)
     return any(holds_time(kind.field(place).type) for place in range(kind.num_fields))

@@ -51,7 +51,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def plain_table(table: pa.Table) -> pa.Table:
-    """Return what Spark hands over with the types that tables have, one chunk a column."""
+    """Return rows of Spark with the types that tables have, one chunk a column."""
     return with_variants(table).cast(plain_schema(table.schema)).combine_chunks()
 
 

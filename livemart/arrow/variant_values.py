@@ -1,4 +1,4 @@
-"""Reads the bytes of a VARIANT: which values are equal, and what a value is in Python.
+"""Reads the bytes of a VARIANT: which values are equal, and their form in Python.
 
 Used where variants are compared and served. Layout: apache/parquet-format, VariantEncoding.md,
 version 1. Two values are equal if no function of Spark tells them apart. Equal are objects whose

@@ -44,7 +44,7 @@ VARIANT = VariantType()
 
 
 def is_variant(kind: pa.DataType) -> bool:
-    """Return True for VARIANT itself, not for what holds one."""
+    """Return True for VARIANT itself, not for a type that holds one."""
     return isinstance(kind, VariantType)
 
 
@@ -77,7 +77,7 @@ def marked_type(kind: pa.DataType) -> pa.DataType:
 
 
 def with_variants(rows: pa.Table) -> pa.Table:
-    """Return what Spark hands over with VARIANT in place of PySpark's structs.
+    """Return rows of Spark with VARIANT in place of PySpark's structs.
 
     Not by a cast: PySpark calls the parts NOT NULL and leaves them NULL below a NULL variant, and
     Arrow casts no such array.

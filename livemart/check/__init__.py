@@ -1,1 +1,1 @@
-"""Step 4, check: the data tests, on what changed."""
+"""Step 4, check: the data tests, on the rows that changed."""

@@ -256,7 +256,7 @@ def _judge(
 def _statement(
     test: DataTest, readers: _Readers, flat: Flat | None, rows: Mapping[int, pa.Table] | None = None
 ) -> str:
-    """Return dbt's own frame around a test: one row of failures and what they mean."""
+    """Return dbt's own frame around a test: one row of failures and their meaning."""
     reader = readers.of(test.session)
     body = reader.own_text(test) if flat is None else flat.render(reader.names(rows or {}))
     limit = f"\nlimit {test.limit}" if test.limit is not None else ""

@@ -1,4 +1,4 @@
-"""Tells data tests what changed in each table since they last ran.
+"""Gives data tests the changes of each table since they last ran.
 
 Used by the proofs. A change that cannot be read any more is None, and its tests run in full.
 """

@@ -1,4 +1,4 @@
-"""Defines the commands: each reads flags, calls one function and prints what it returns.
+"""Defines the commands: each reads flags, calls one function and prints its result.
 
 Used by `livemart` and `runner.py`. A command imports what it needs when it runs, so that `--help`
 stays light.

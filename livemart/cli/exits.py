@@ -119,7 +119,7 @@ def finish_idle(checks: Mapping[str, TestResult] | None = None) -> NoReturn:
 
 
 def _name_holding(checks: Mapping[str, TestResult]) -> bool:
-    """Name the tests that hold the snapshot and what releases it; False if none does."""
+    """Name the tests that hold the snapshot and the way to release it; False if none does."""
     holding = {unique_id: result for unique_id, result in checks.items() if result.holds}
     if not holding:
         return False

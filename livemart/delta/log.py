@@ -71,7 +71,7 @@ def log_file(table: Storage, version: int) -> LogFile | None:
 
 
 def read_entry(table: Storage, version: int) -> LogEntry | None:
-    """Return what a commit did, or None if its file is gone (cleaned up, or never written)."""
+    """Return the entry of a commit; None if its file was cleaned up, or never written."""
     try:
         text = table.get(log_name(version)).decode()
     except Missing:

@@ -94,7 +94,7 @@ def open_file(table: Storage, path: str, *, pre_buffer: bool) -> pq.ParquetFile:
 def completed(
     data: pa.Table, schema: pa.Schema, partition: Mapping[str, pa.Scalar], count: int
 ) -> pa.Table:
-    """Return so many rows of a file in a table's types, with what the file does not hold.
+    """Return so many rows of a file in a table's types, with the columns that the file lacks.
 
     Raises:
         OnlySparkError: its variants are in pieces.

@@ -240,7 +240,7 @@ def _misplaced_files(files: TableVersion, added: pa.Table, rewritten: Set[str]) 
 def _rewrite(
     files: TableVersion, touched: Sequence[_Touched], added: pa.Table, order_by: str | None
 ) -> tuple[list[Action], int]:
-    """Write what stays and what is new; return the commit's file actions and the rows removed."""
+    """Write kept and new rows; return the commit's file actions and the rows removed."""
     partitions = files.partition_columns
     parts = _parts(
         added, [(p.file, p.rows.filter(pa.array(~p.is_removed))) for p in touched], partitions
@@ -270,7 +270,7 @@ def _parts(
     remaining: Sequence[tuple[DataFile, pa.Table]],
     partition_columns: Sequence[str],
 ) -> list[tuple[PartitionValues, list[pa.Table], pa.Table]]:
-    """Bring together, by partition, what stays of each file and what is new."""
+    """Bring together, by partition, the rows that stay of each file and the new ones."""
     parts: dict[tuple[str | None, ...], tuple[PartitionValues, list[pa.Table], pa.Table]] = {}
     for values, rows in split_partitions(added, partition_columns):
         parts[tuple(values.values())] = (values, [], rows)

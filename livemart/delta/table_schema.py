@@ -81,7 +81,7 @@ def _is_shredded(stored: pa.DataType, kind: pa.DataType) -> bool:
 
 
 def _type(logged: object, kind: pa.DataType) -> pa.DataType:
-    """Return the type of a column or of what is in it, as the log says it."""
+    """Return the type of a column, or of its elements, as the log writes it."""
     if isinstance(logged, StructType):
         fields = zip(logged.fields, kind, strict=True)
         return pa.struct([field.with_type(_type(of.type, field.type)) for of, field in fields])

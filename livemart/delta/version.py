@@ -293,7 +293,7 @@ class TableVersion:
     def _completed(
         self, data: pa.Table, file: DataFile, columns: Sequence[str], count: int
     ) -> pa.Table:
-        """Return so many rows of a file in the table's types, with what the file does not hold."""
+        """Return so many rows of a file in the table's types, with the columns that it lacks."""
         is_whole = list(columns) == self.schema.names
         schema = self.schema if is_whole else pa.schema([self.schema.field(it) for it in columns])
         if data.schema.equals(schema):
@@ -401,7 +401,7 @@ class TableVersion:
         return pa.concat_tables([nothing_of(self.schema), *tables]).combine_chunks()
 
     def footer(self, file: DataFile) -> pq.FileMetaData:
-        """Return what Parquet says of a file."""
+        """Return the Parquet footer of a file."""
         with self._open(file, pre_buffer=False) as source:
             return source.metadata
 

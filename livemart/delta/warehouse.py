@@ -222,7 +222,7 @@ class Warehouse:
         return index.read_files([it for it in index.files() if it.path not in common])
 
     def files(self, relation: str, version: int | None = None) -> TableVersion:
-        """Return the files of one version and what their statistics say."""
+        """Return the files of one version, with their statistics."""
         return self._tables.at(relation, version)
 
     def highest(self, relation: str, column: str, version: int | None = None) -> object:

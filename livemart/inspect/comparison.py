@@ -109,7 +109,7 @@ def different_rows(
     approximate: Mapping[str, str],
     passed_on: Collection[str] = (),
 ) -> DataFrame:
-    """Return what one side has more often, with its exact columns under their names."""
+    """Return the rows that one side has more often, with its exact columns under their names."""
     exact, loose = _columns(stored, approximate, passed_on)
     signs = signs_passed_on(stored.schema, passed_on)
     keys = exact | {f"{_SIGNS}_{place}": sql for place, sql in enumerate(signs.values())}

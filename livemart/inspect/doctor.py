@@ -41,7 +41,7 @@ _PINNED = ("pyspark", "delta-spark", "deltalake", "dbt-core", "dbt-spark", "sqlg
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at: what was found and, unless all is well, the next step."""
+    """One thing looked at: the finding and, unless all is well, the next step."""
 
     name: str
     level: Level
@@ -80,7 +80,7 @@ def diagnose(settings: Settings) -> list[Finding]:
 
 
 def render_findings(findings: Sequence[Finding]) -> str:
-    """Return one line a finding, and the next step below what is not well."""
+    """Return one line a finding, and the next step below each that is not well."""
     width = max(len(finding.name) for finding in findings)
     lines = []
     for finding in findings:
@@ -91,7 +91,7 @@ def render_findings(findings: Sequence[Finding]) -> str:
 
 
 def check_versions(required: Mapping[str, str], installed: Callable[[str], str | None]) -> Finding:
-    """Compare what is installed with what the package asks for.
+    """Compare the installed packages with those that livemart asks for.
 
     Args:
         required: version specifier by distribution name.
@@ -234,7 +234,7 @@ def check_checkpoint(warehouse: StoragePlace) -> Finding:
 
 
 def check_store(url: str | None, warehouse: StoragePlace) -> Finding:
-    """Look whether readers see what the log says they should. No run fails if they do not."""
+    """Look whether readers see the snapshot of the log. No run fails if they do not."""
     if url is None:
         return Finding("store", "ok", "none: nothing is served")
     standing = look_at_store(url, SnapshotLog(warehouse).newest_published(), datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""Lists the newest snapshots, with what each changed in every model and how long that took.
+"""Lists the newest snapshots, with the changes of each in every model and their duration.
 
 Used by the command `history`. Reading starts no Spark and takes no lock.
 """

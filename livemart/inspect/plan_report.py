@@ -207,7 +207,7 @@ def _question_text(question: Question) -> str:
 
 
 def _of_dbt_alone(project: Project) -> Iterator[str]:
-    """Yield what the hooks of nodes do that are not listed."""
+    """Yield the actions of hooks of nodes that are not listed."""
     for model in project.models.values():
         if model.materialized in _OF_DBT_ALONE:
             yield from (f"{model.file}: {hook}" for hook in model.acting_hooks)
@@ -221,7 +221,7 @@ def _session(session: SessionSpec, acting: Sequence[str]) -> dict[str, list[str]
 def _session_lines(
     session: Mapping[str, Sequence[str]], common: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Yield what defines a session beside `common`, and what its hooks do in a build alone."""
+    """Yield the definitions of a session beside `common`, and the actions of its hooks."""
     for statement in session["defined_by"]:
         if statement not in common["defined_by"]:
             yield f"session: {' '.join(statement.split())}"

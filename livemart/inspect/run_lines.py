@@ -21,7 +21,7 @@ _ENDINGS: dict[Ending, str] = {
 
 
 def describe_run(run: LastRun | None, now: datetime) -> list[str]:
-    """Return lines about the newest run: how it goes, and what failed since anything succeeded.
+    """Return lines about the newest run: its course, and failures since the last success.
 
     Args:
         run: None if none is known.

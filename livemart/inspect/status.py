@@ -422,7 +422,7 @@ def _source(
 
 
 def _drift(rows: Sequence[Snapshot]) -> Mapping[str, Drift]:
-    """Return what some snapshots saw, newest first; columns may be declared by now."""
+    """Return the drift that some snapshots saw, newest first; columns may be declared by now."""
     return merge_drift(
         {
             relation: tuple(

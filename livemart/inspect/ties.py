@@ -1,4 +1,4 @@
-"""Tells a tie from a difference: whether what is stored is one of the answers that SQL allows.
+"""Tells a tie from a difference: whether the stored rows are an answer that SQL allows.
 
 Used by `verify`, of models whose orders may tie. The SQL is run with its ties broken in several
 ways: what comes out differently ties, and the answers that come out are right ones.

@@ -59,7 +59,7 @@ class Comparison:
 
     @property
     def is_different(self) -> bool:
-        """True if what is stored is known to be wrong."""
+        """True if the stored rows are known to be wrong."""
         return self.differences is not None and not self.is_equal
 
     def to_json(self) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> st
 
 
 class _Verification:
-    """Compares the models of one snapshot, each with what its SQL gives now."""
+    """Compares the models of one snapshot, each with the rows that its SQL gives now."""
 
     def __init__(self, tables: RecomputedTables) -> None:
         self.tables = tables
@@ -335,7 +335,7 @@ class _Verification:
     def _uncompared(
         self, query: StoredQuery, stored: DataFrame, rows: int, note: str
     ) -> Comparison:
-        """Let models above read what is stored of this one, as nothing else can be had."""
+        """Let models above read the stored rows of this one, as it has no others."""
         self.tables.name(query.relation, stored)
         return Comparison(short_name(query.owner.unique_id), False, rows, note)
 

@@ -87,7 +87,7 @@ class GroupCommit:
         self._requests.put(request)
 
     def close(self) -> None:
-        """Hand over what waits, and end."""
+        """Hand over all that waits, and end."""
         self._requests.put(None)
         self._thread.join()
 

@@ -117,7 +117,7 @@ def hand_over_input(
     follows: bool = False,
     judges: bool = False,
 ) -> None:
-    """Hand over what a pipe or file brings, until its end or a stop.
+    """Hand over the records of a pipe or file, until its end or a stop.
 
     Raises:
         ConfigError: SOURCE_NOT_INGESTED, if the format has no lines.
@@ -234,7 +234,7 @@ def _writing() -> Iterator[None]:
 
 
 def _stem_of(path: Path) -> str:
-    """Return the name of a file with what tells its content."""
+    """Return the name of a file with a hash of its content."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     plain = _PLAIN.sub("-", path.name.split(".")[0]).strip("-.") or "file"

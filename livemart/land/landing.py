@@ -144,7 +144,7 @@ class Landing:
         self.failure: BaseException | None = None
 
     def create_tables(self) -> bool:
-        """Create what is missing: landed tables, remembered deletes, dead letters; all empty.
+        """Create missing tables, all empty: landed tables, remembered deletes, dead letters.
 
         Returns:
             True if a table that was there before has other columns or types now.
@@ -372,7 +372,7 @@ class Landing:
     def _new_manifest(
         self, batch_id: int, files: Mapping[str, tuple[str, ...]], watched: WatchedFiles
     ) -> Manifest:
-        """Look at what a new micro-batch is to read.
+        """Look at the input of a new micro-batch.
 
         Raises:
             SourceError: SOURCE_FILE_CHANGED, SOURCE_UNREADABLE.
@@ -400,7 +400,7 @@ class Landing:
     def _look(
         self, log: LogDeliveries, names: Sequence[str], planned: LogPlan, at: datetime
     ) -> None:
-        """Note what a log holds, and what of it this micro-batch leaves waiting."""
+        """Note the content of a log, and the part that this micro-batch leaves waiting."""
         waiting = {
             name: planned.offsets.get(name, 0)
             for name, end in planned.ends.items()

@@ -27,7 +27,7 @@ class LetterReason(StrEnum):
 
 
 def meaning_of(reason: str) -> str:
-    """Return what is wrong, in a sentence of Markdown; nothing for a reason of another version."""
+    """Return the meaning of a reason, in Markdown; nothing for a reason of another version."""
     return _MEANINGS.get(reason, "")
 
 

@@ -66,7 +66,7 @@ class Redrive:
 
     @contextmanager
     def begun(self) -> Iterator[Redrive]:
-        """Wait for any other re-drive, and finish what one that was cut off has begun."""
+        """Wait for any other re-drive, and finish one that was cut off."""
         self._lock.parent.mkdir(parents=True, exist_ok=True)
         with self._lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -155,7 +155,7 @@ def mended(
     contents: Mapping[tuple[Any, ...], tuple[bytes, bytes | None]],
     counts: RedriveCounts,
 ) -> dict[str, list[Redriven]]:
-    """Return what can be handed over, by source; what cannot is counted with its reason.
+    """Return the letters to hand over, by source; the others are counted with their reason.
 
     `contents`: record and header of letters that were mended by hand, by their key; `counts` are
     added to.

@@ -15,7 +15,7 @@ _SHOWN = "***"
 
 
 def check_variable(name: str, variable: object, client: Collection[str]) -> Iterator[str]:
-    """Yield what is wrong with the environment variable that `secrets` names for a secret.
+    """Yield the mistakes of the environment variable that `secrets` names for a secret.
 
     `client`: settings that are no secrets.
     """

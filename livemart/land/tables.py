@@ -53,7 +53,7 @@ def require_fitting(warehouse: Warehouse, sources: Sequence[SourceTable]) -> Non
 
 
 def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: str) -> bool:
-    """Create what is missing; add columns and widen types that were declared since.
+    """Create missing tables; add columns and widen types that were declared since.
 
     Returns:
         True if a table that was there before has other columns or types now.
@@ -99,7 +99,7 @@ def _stored_kind(kind: pa.DataType) -> SparkType:
 
 
 def _misfits(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
-    """Yield what is wrong with each column that its table cannot follow."""
+    """Yield the mistake of each column that its table cannot follow."""
     # Also where the landed table was removed and the deletes that it remembers were not.
     yield from _unordered(warehouse, source)
     if not warehouse.exists(source.relation):

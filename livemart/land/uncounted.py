@@ -59,7 +59,7 @@ class UncountedBatches:
         return _merged([by_id[batch_id] for batch_id in sorted(by_id)])
 
     def forget(self, batch_id: int) -> None:
-        """Drop what a snapshot has counted: this batch and all before it."""
+        """Drop the batches that a snapshot has counted: this one and all before it."""
         for number in numbers_of(self._folder):
             if number <= batch_id:
                 remove_state_file(self._path(number))

@@ -95,7 +95,7 @@ class LogWatcher:
         self._drift = UntoldDrift()
 
     def beat(self) -> None:
-        """Say what goes on, if nothing was said for long; called every second or so."""
+        """Name the work under way, if nothing was logged for long; called every second or so."""
         now, doing, began_at = self._clock(), self._doing, self._began_at
         if doing is None and (copy := self._copy) is not None:
             # In a separate thread: of interest once nothing else goes on.

@@ -86,7 +86,7 @@ def _is_in_background(stream: TextIO) -> bool:
 
 @contextmanager
 def _beating(watcher: LogWatcher) -> Iterator[LogWatcher]:
-    """Let the watcher say now and then what goes on, until the block ends."""
+    """Let the watcher name the work under way now and then, until the block ends."""
     ended = Event()
 
     def beat() -> None:
@@ -123,7 +123,7 @@ class _Line:
 
 
 class TerminalWatcher:
-    """Shows what happens now as a table that goes away, and what came of it as lines that stay."""
+    """Shows the work under way as a table that goes away, and its results as lines that stay."""
 
     def __init__(self, console: Console, *, clock: Callable[[], float] = monotonic) -> None:
         self._console = console
@@ -263,7 +263,7 @@ class TerminalWatcher:
 
 
 def describe_refusals(batch: LandedBatch) -> str:
-    """Return one line: how many dead letters a landing made, why, and what shows them."""
+    """Return one line: how many dead letters a landing made, why, and the command to see them."""
     codes = ", ".join(f"{count:,} {code}" for code, count in sorted(batch.refusals.items()))
     total = sum(batch.refusals.values())
     relations = sorted(name for name, counts in batch.counts.items() if counts.dead_letters)
@@ -281,7 +281,7 @@ def describe_left_out(snapshot: Snapshot) -> str:
 
 
 def describe_snapshot(snapshot: Snapshot) -> str:
-    """Return one line: which snapshot, as of when, what landed, what changed, how long it took."""
+    """Return one line: the snapshot, its time, landed records, changed rows, and its duration."""
     models = snapshot.models.values()
     changed = [state for state in models if state.rows_changed]
     rows = sum(state.rows_changed for state in changed)

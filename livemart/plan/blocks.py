@@ -1,4 +1,4 @@
-"""Finds the queries that a query is written of: its subqueries, with what each of them can see.
+"""Finds the queries within a query: its subqueries, with the names that each can see.
 
 Used where a query is cut. Places are offsets in the text of a flat query.
 """
@@ -85,7 +85,7 @@ class Blocks:
         return iter(sorted(blocks, key=lambda it: (it.depth, -it.start)))
 
     def standing_alone(self, block: Block) -> Template[Occurrence] | None:
-        """Return the text of a block with what it sees in front of it; None if that cannot be."""
+        """Return the text of a block behind the tables that it sees; None if that cannot be."""
         text = self.flat.cut(block.start, block.end)
         if not (needed := self._needed(block.start, block.end, block.sees)):
             return text

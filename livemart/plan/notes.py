@@ -1,4 +1,4 @@
-"""Notes what makes each refresh of a model dear, though its SQL is kept incrementally.
+"""Notes the reasons for which each refresh of an incremental model is expensive.
 
 Used by the planner; `plan` shows it. No note changes how a model is refreshed: the analyst learns
 what to bound.

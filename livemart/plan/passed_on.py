@@ -24,7 +24,7 @@ _NONE: _Names = frozenset()
 def passed_on_columns(
     flat: Flat, columns: Mapping[str, tuple[str, ...]], passed_on: Mapping[str, _Names]
 ) -> _Names:
-    """Return the output columns that are columns of what is read, not computed or grouped by.
+    """Return the output columns that are columns of a source, not computed or grouped by.
 
     Args:
         columns: the columns of each relation it reads.

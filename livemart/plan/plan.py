@@ -42,7 +42,7 @@ class Inputs:
     growing: Mapping[str, str | None] = field(default_factory=dict)
 
     def of(self, relations: Collection[str]) -> Inputs:
-        """Return what is known of some relations, whose views are part of the text by now."""
+        """Return the facts of some relations, whose views are part of the text by now."""
 
         def only(facts: Mapping[str, _Fact]) -> dict[str, _Fact]:
             return {relation: facts[relation] for relation in relations if relation in facts}
@@ -177,7 +177,7 @@ class Plan:
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why the model is recomputed in full, or what makes a refresh of it dear."""
+        """Why the model is recomputed in full, or why a refresh of it is expensive."""
         return self.strategy.reasons if isinstance(self.strategy, Full) else self.notes
 
     @property

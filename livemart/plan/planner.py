@@ -40,7 +40,7 @@ class PlannedQueries:
         return self._known[flat]
 
     def plan(self, flat: Flat, inputs: Inputs) -> Plan:
-        """Return the plan of a flat text on what is known of the relations that it reads."""
+        """Return the plan of a flat text on the facts of the relations that it reads."""
         flat = self.known(flat)
         facts = inputs.of(flat.relations)
         for plans in (self._plans, self._before):
@@ -52,7 +52,7 @@ class PlannedQueries:
 
 
 def plan_query(text: str, inputs: Inputs, planned: PlannedQueries | None = None) -> Plan:
-    """Return the plan of a SELECT stored as a table. Never raises: what has no rule is full."""
+    """Return the plan of a SELECT stored as a table. Never raises: SQL without a rule is full."""
     planned = planned or PlannedQueries()
     try:
         flat = flatten(text, inputs.views)

@@ -1,4 +1,4 @@
-"""Plans a project: each of its queries on top of what is known of the relations that it reads.
+"""Plans a project: each of its queries on the facts of the relations that it reads.
 
 Used by every step that asks for a plan; nothing else calls the planner. Plans last until a table
 has other columns.
@@ -175,7 +175,7 @@ def _may_need(plan: Plan, flat: Flat, relation: str, column: str) -> bool:
 def _plan_models(
     project: Project, stored: Mapping[str, tuple[str, ...]], planned: PlannedQueries
 ) -> tuple[dict[str, Plan], Inputs]:
-    """Return the plan of every model, and what is then known of all relations."""
+    """Return the plan of every model, and the facts of all relations."""
     columns: dict[str, tuple[str, ...]] = {}
     unique: dict[str, tuple[tuple[str, ...], ...]] = {}
     append_only: set[str] = set()

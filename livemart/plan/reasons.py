@@ -50,7 +50,7 @@ REASON_CODES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason code with what was found, where (`line` of the compiled SQL) and what would help."""
+    """A reason code with the finding, its place (`line` of the compiled SQL) and a suggestion."""
 
     code: str
     message: str

@@ -128,7 +128,7 @@ def _is_copy(plan: Plan) -> bool:
 
 
 def _with_stages(inputs: Inputs, stages: Iterable[QueryStage]) -> Inputs:
-    """Return what is known of the relations, and of the tables of stages."""
+    """Return the facts of the relations, and of the tables of stages."""
     new = {stage.relation: stage.plan for stage in stages}
     return replace(
         inputs,

@@ -86,12 +86,12 @@ def _names_of(query: exp.Expr) -> tuple[str, ...]:
 
 
 def unknown_shape(error: Exception) -> Reason:
-    """Return the reason for what the parser or the analysis stumbled over."""
+    """Return the reason for an error of the parser or the analysis."""
     return Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {first_lines(error)[:200]}", None)
 
 
 def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
-    """Return a plan with the notes on its SQL, and on what its region reads."""
+    """Return a plan with the notes on its SQL, and on the rows that its region reads."""
     assert plan.flat is not None
     reads_frames = any(note.code == "WINDOW_UNBOUNDED" for note in notes)
     if isinstance(region := plan.strategy, Region) and not reads_frames:

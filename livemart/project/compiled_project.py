@@ -86,7 +86,7 @@ class CompiledProject:
         return frozenset(unique_id for unique_id, asked in self._asked.items() if asked)
 
     def take(self, results: Iterable[Any], questions: QuestionLog) -> set[str]:
-        """Take over what dbt has compiled, or could not; return the unique ids of these nodes."""
+        """Take over the nodes that dbt has compiled, or could not; return their unique ids."""
         ended_nodes = set()
         for ended in results:
             unique_id = ended.node.unique_id
@@ -133,7 +133,7 @@ class CompiledProject:
                 self._compiled[unique_id] = node.compiled_code
 
     def _asked_by(self, unique_id: str, questions: QuestionLog) -> tuple[Question, ...]:
-        """Return what a node has asked, by itself or in an ephemeral model inside it."""
+        """Return the questions of a node, and of ephemeral models inside it."""
         asked = dict.fromkeys(questions.asked.get(unique_id, ()))
         for parent in self._inside(unique_id):
             asked |= dict.fromkeys(self._asked_by(parent, questions))
@@ -146,17 +146,17 @@ class CompiledProject:
         return [parent for parent in above if parent in nodes and nodes[parent].is_ephemeral_model]
 
     def questions_of(self, unique_id: str) -> tuple[Question, ...]:
-        """Return what a node asked when it was compiled last."""
+        """Return the questions of a node when it was compiled last."""
         return self._asked.get(unique_id, ())
 
     def keep_answers(self, unique_id: str, questions: tuple[Question, ...]) -> None:
-        """Note what a node's questions are answered now."""
+        """Note the present answers to a node's questions."""
         self._asked[unique_id] = questions
         asked = {**self.project.questions, unique_id: questions}
         self.project = replace(self.project, questions=asked)
 
     def renew(self) -> list[ConfigError]:
-        """Make the graph again; return every mistake in what the project says to livemart."""
+        """Make the graph again; return every mistake in the project's settings for livemart."""
         questions = {unique_id: asked for unique_id, asked in self._asked.items() if asked}
         self.project, mistakes = read_manifest(
             self.manifest,

@@ -145,7 +145,7 @@ class Dbt:
         return project
 
     def _noting(self, session: SessionFactory) -> SessionFactory:
-        """Return what gives a session, and notes that it was asked for."""
+        """Return a factory of the session that notes its use."""
 
         def noted() -> SparkSession:
             self._has_asked = True
@@ -158,7 +158,7 @@ class Dbt:
         self._dbt.check_profile()
 
     def load(self) -> Project:
-        """Parse and compile the project as for a full refresh, and check what it says to livemart.
+        """Parse and compile the project as for a full refresh, and check its settings for livemart.
 
         A node that asked the warehouse and could not be compiled is not compiled yet: what it asks
         for may be made by the next batch. Writes dbt's `manifest.json`.
@@ -246,7 +246,7 @@ class Dbt:
         return frozenset(paths)
 
     def parse(self) -> tuple[Project, list[ConfigError]]:
-        """Return the project without compiled SQL, and every mistake in what its `meta` says.
+        """Return the project without compiled SQL, and every mistake in its `meta`.
 
         Raises:
             ConfigError: DBT_FAILED, with dbt's own message; PROFILE_NOT_SESSION.
@@ -302,7 +302,7 @@ class Dbt:
         return loaded
 
     def _cursor_beside(self, loaded: CompiledProject) -> Callable[[Mapping[str, str]], Cursor]:
-        """Return what makes cursors on a session beside the engine's own.
+        """Return a factory of cursors on a session beside the engine's own.
 
         SQL of the project may leave settings and views behind.
         """
@@ -331,7 +331,7 @@ class Dbt:
         unique_ids: Collection[str],
         make_cursor: Callable[[Mapping[str, str]], Cursor],
     ) -> None:
-        """Note the SQL of some nodes in two fixed runs; what a macro would write is not written."""
+        """Note the SQL of some nodes in two fixed runs; writes of a macro are left out."""
 
         def reading(parameters: Mapping[str, str]) -> Cursor:
             return RecordingCursor(make_cursor(parameters), [], defines=True)
@@ -351,7 +351,7 @@ class Dbt:
         unique_ids: Collection[str],
         make_cursor: Callable[[Mapping[str, str]], Cursor],
     ) -> tuple[dbtRunnerResult, QuestionLog]:
-        """Compile some nodes as in a run; return dbt's result, and what they asked."""
+        """Compile some nodes as in a run; return dbt's result, and their questions."""
         questions = QuestionLog(run)
         with self._dbt.held(make_cursor, questions, only=unique_ids):
             self._dbt.parsed()
@@ -363,7 +363,7 @@ class Dbt:
         return self._loaded.run_dependent if self._loaded is not None else frozenset()
 
     def keep_answers(self, unique_id: str, questions: tuple[Question, ...]) -> None:
-        """Note what a node's questions are answered now, where its SQL is that of these answers."""
+        """Note the present answers to a node's questions, from which its SQL was made."""
         if self._loaded is not None:
             self._loaded.keep_answers(unique_id, questions)
 
@@ -493,7 +493,7 @@ class Dbt:
     def _compiling_cursor(
         self, hooks: HookLog, sent: dict[str, list[str]]
     ) -> Callable[[Mapping[str, str]], Cursor]:
-        """Return what makes cursors for a first look: what tests would write goes into `sent`."""
+        """Return a factory of cursors for a first look: writes of tests go into `sent`."""
         session = self._session
         if session is None:
             return lambda parameters: hooks.cursor(NoCursor(), current_node())

@@ -159,7 +159,7 @@ def current_node() -> str | None:
 
 
 def _going_on_after_errors(kind: Any) -> Callable[..., None]:
-    """Return what lets tasks that only compile go on with readers of a node that cannot be."""
+    """Return replacements by which dbt compiles readers of a node that it cannot compile."""
     mark = kind._mark_dependent_errors
 
     def marked(task: Any, *arguments: Any) -> None:
@@ -251,7 +251,7 @@ def _taking_down(log: QuestionLog) -> list[Replacement]:
 
 
 def _calling(action: Callable[[Any], None], kind: Any) -> Callable[..., Any]:
-    """Return what lets tasks of a kind call something before their first node, connected."""
+    """Return replacements by which tasks of a kind first call a function, connected."""
     before_run = kind.before_run
 
     def run(task: Any, adapter: Any, selected: Any) -> Any:

@@ -197,7 +197,7 @@ class DbtInvocations:
             self._progress(as_compiled(progress))
 
     def credentials(self) -> Any:
-        """Return what the profile says of the target."""
+        """Return the profile's settings of the target."""
         from dbt.config.runtime import load_profile
 
         return load_profile(str(self.project_dir), self.vars, None, self.target).credentials
@@ -227,7 +227,7 @@ def render_in_project(text: str, project_dir: Path, variables: Mapping[str, obje
 
 @contextmanager
 def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[ProfileRenderer]:
-    """Hold dbt, and yield what renders its configuration; its errors are ours."""
+    """Hold dbt, and yield the renderer of its configuration; its errors are ours."""
     from dbt.config.renderer import ProfileRenderer
     from dbt_common.context import set_invocation_context
     from dbt_common.exceptions import DbtBaseException
@@ -264,7 +264,7 @@ def _no_profile(file: Path, name: object, names: Sequence[str]) -> ConfigError:
 
 
 def _dbt_variable(name: str) -> str | None:
-    """Return what the environment says of a flag of dbt's."""
+    """Return a flag of dbt's that the environment sets; None if it sets none."""
     return os.environ.get(f"DBT_ENGINE_{name}") or os.environ.get(f"DBT_{name}")
 
 

@@ -43,14 +43,14 @@ def is_storable(name: str) -> bool:
 
 
 class DeclaredColumns:
-    """The columns of one source table; what is wrong with them goes to `mistakes`."""
+    """The columns of one source table; their mistakes go to `mistakes`."""
 
     def __init__(self, columns: Sequence[Column], mistakes: Mistakes) -> None:
         self.by_name = {column.name: column for column in columns}
         self._refuse = mistakes.refuse
 
     def check(self) -> None:
-        """Find what is wrong with names and types."""
+        """Find the mistakes in names and types."""
         twins = dict(names_in_two_cases(self.by_name))
         for name, column in self.by_name.items():
             path = ("columns", name)
@@ -109,7 +109,7 @@ class DeclaredColumns:
         return kinds
 
     def require_ordered(self, name: str, path: tuple[str, ...]) -> None:
-        """Find what keeps a column, named at `path`, from being a key or a sequence."""
+        """Find the reasons why a column, named at `path`, cannot be a key or a sequence."""
         if name not in self.by_name:
             self._refuse(
                 "SOURCE_COLUMN_UNKNOWN",

@@ -41,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeOptions:
-    """How a connector writes what a record holds; its own settings have the same words.
+    """How a connector writes the values of a record; its own settings have the same words.
 
     `table`: the one whose changes are taken, None for all; `schemas`: each record says its types
     itself; `timestamp_digits`: of fractions of a second, by column, or `*` for all.
@@ -383,7 +383,7 @@ class Project:
 
 
 def short_name(unique_id: str) -> str:
-    """Return what people call a node: a version with its number, a test without the hash.
+    """Return the short name of a node: a version with its number, a test without the hash.
 
     >>> short_name("model.livemart.panes"), short_name("test.livemart.unique_panes.1a2b3c")
     ('panes', 'unique_panes')

@@ -303,7 +303,7 @@ def _exposure_mistakes(node: Any, root: Path) -> list[ConfigError]:
 
 
 def _of_page(meta: Mapping[str, Any]) -> object:
-    """Return what a node's meta says of its page; None if it says nothing."""
+    """Return the settings for a page in a node's meta; None if there are none."""
     of_livemart = meta.get("livemart")
     return of_livemart.get("page") if isinstance(of_livemart, Mapping) else None
 
@@ -437,7 +437,7 @@ def order_nodes(manifest: Any) -> None:
 
 
 def _inputs(node: Any, seeds: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what a node reads, with the seed in the place of a source that it fills."""
+    """Return the inputs of a node, with the seed in the place of a source that it fills."""
     inputs = (seeds.get(parent, parent) for parent in node.depends_on.nodes)
     return tuple(dict.fromkeys(inputs))
 

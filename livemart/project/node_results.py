@@ -1,4 +1,4 @@
-"""Translates what dbt says of its nodes: progress while it builds, one result each, one error.
+"""Translates dbt's reports on its nodes: progress of a build, one result each, one error.
 
 Used by `Dbt` and by what watches it. A word of dbt's that is not known counts as an error; the
 message of one is the database's own, without the query plan below it.
@@ -87,7 +87,7 @@ def _end_of(timing: Iterable[Any]) -> datetime | None:
 
 
 def node_progress(event: Any) -> NodeProgress | None:
-    """Return what an event of dbt's says of a node, None if it says nothing."""
+    """Return the progress of a node in an event of dbt's, None if there is none."""
     name = event.info.name
     if name not in ("NodeStart", "NodeFinished", *_LINES):
         return None
@@ -105,12 +105,12 @@ def as_compiled(progress: NodeProgress) -> NodeProgress:
 
 
 def status_of(word: object) -> NodeStatus:
-    """Return what dbt's word for an outcome means."""
+    """Return the meaning of dbt's word for an outcome."""
     return _STATUS.get(str(word), "error")
 
 
 def without_plan(message: str) -> str:
-    """Return what Spark found wrong, without the query plan that it shows below.
+    """Return Spark's message without the query plan that it shows below.
 
     >>> without_plan("no column x\\n'Sort ['x]\\n+- 'Aggregate")
     'no column x'
@@ -125,7 +125,7 @@ def failures_of(
     results: Mapping[str, NodeResult],
     explain: Callable[[Model], str | None] = lambda model: None,
 ) -> dict[str, str]:
-    """Return what to tell of each node that failed, by unique id.
+    """Return the message about each node that failed, by unique id.
 
     Args:
         explain: says why a model's SQL fails as it was written; None if it does not know better

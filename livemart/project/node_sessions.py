@@ -1,4 +1,4 @@
-"""Says in which session each node of a project means what it means in a build.
+"""Finds the session in which each node of a project means the same as in a build.
 
 Used when the project is read. dbt runs on-run-start first, and the hooks of a node around it, in
 one session. Settings that a node's inputs have made, as all nodes above them, hold for it. Settings

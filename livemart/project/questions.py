@@ -1,4 +1,4 @@
-"""Takes down what a node asks the warehouse while dbt compiles it: its SQL depends on the answers.
+"""Notes the questions of a node to the warehouse while dbt compiles it: its SQL depends on them.
 
 Used by `Dbt`, in a build as when a project is only compiled. Every question is answered from the
 warehouse as it is, but the node's own table is reported as absent: a model is compiled as
@@ -135,7 +135,7 @@ def _digest(answer: object) -> str:
 
 @dataclass(slots=True)
 class AskingNode:
-    """A node that dbt compiles in this thread: what it has asked so far.
+    """A node that dbt compiles in this thread, with its questions so far.
 
     `relation` is its own, `schema.identifier` in lower case.
     """
@@ -197,7 +197,7 @@ class QuestionLog:
 
     @contextmanager
     def compiling(self, unique_id: str, relation: str) -> Iterator[None]:
-        """Take down what is asked in the block as questions of a node."""
+        """Note the questions that are asked in the block as those of a node."""
         before = self.node
         self._here.node = node = AskingNode(unique_id, relation)
         try:

@@ -1,4 +1,4 @@
-"""Gives what SQL may say of the run that compiles it: an id, a start.
+"""Gives the values of a run that SQL may mention: an id, a start.
 
 Used by `Dbt`, which compiles every node with the values of one run: that of the micro-batch, not of
 the process. All other parts of dbt's context that differ from run to run, or from command to

@@ -1,4 +1,4 @@
-"""Says what gives a project's SQL its meaning besides its text: settings and some statements.
+"""Describes the session in which a project's SQL is read: settings and some statements.
 
 Used when the project is read. The same holds wherever a statement of the project is run: in a
 build, a refresh, a data test and `verify`. The list is closed; every other hook only acts.
@@ -187,7 +187,7 @@ class SessionSpec:
         return SessionSpec(self.settings).then(newest.values())
 
     def unknown_effect(self) -> str | None:
-        """Return what may change how SQL is read, so that no rule of the planner holds; else None.
+        """Return a setting that may change how SQL is read, so that no rule holds; else None.
 
         >>> SessionSpec((("spark.sql.caseSensitive", "true"),)).unknown_effect()
         'spark.sql.caseSensitive = true'
@@ -221,7 +221,7 @@ PLAIN = SessionSpec()
 
 
 def profile_spec(parameters: Mapping[str, str]) -> SessionSpec:
-    """Return what the parameters of a dbt profile mean for its SQL.
+    """Return the session that the parameters of a dbt profile ask for.
 
     >>> profile_spec({"spark.sql.ansi.enabled": "false", "spark.sql.mapKeyDedupPolicy": "LAST_WIN"})
     SessionSpec(settings=(('spark.sql.mapKeyDedupPolicy', 'LAST_WIN'),), statements=())
@@ -237,7 +237,7 @@ def profile_spec(parameters: Mapping[str, str]) -> SessionSpec:
 
 
 def defining(statements: Iterable[str], parameters: Mapping[str, str]) -> list[str]:
-    """Return the statements, without comments, that define what SQL means.
+    """Return the statements, without comments, that define the meaning of SQL.
 
     Args:
         parameters: of the profile; dbt-spark sets them again before each statement, so that none of
@@ -258,7 +258,7 @@ def defining(statements: Iterable[str], parameters: Mapping[str, str]) -> list[s
 
 
 def is_defining(statement: str) -> bool:
-    """Return True if a statement defines what those after it mean, and does nothing else.
+    """Return True if a statement only defines the meaning of those after it.
 
     >>> is_defining("/* dbt */ create or replace temporary function net as 'shop.Net'")
     True

@@ -58,14 +58,14 @@ def new_session(spark: SparkSession, spec: SessionSpec) -> SparkSession:
 def run_statements(
     session: SparkSession, statements: Iterable[str], settings: Mapping[str, str]
 ) -> None:
-    """Run defining statements; what the profile sets holds after each of them."""
+    """Run defining statements; the profile's settings hold after each of them."""
     for statement in statements:
         session.sql(statement)
         set_all(session, settings)
 
 
 def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Set what can still be set in a session that has started.
+    """Set the settings that a session that has started still takes.
 
     The rest counts when Spark starts, if at all: dbt-spark passes over it, too.
 

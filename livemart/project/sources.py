@@ -88,7 +88,7 @@ def parse_source_spec(
 
 
 class _Reader:
-    """Reads one `meta.livemart` and collects what is wrong with it."""
+    """Reads one `meta.livemart` and collects its mistakes."""
 
     def __init__(
         self, meta: Mapping[Any, Any], columns: Sequence[Column], mistakes: Mistakes, root: Path
@@ -221,7 +221,7 @@ class _Reader:
         return (SEQUENCE,) if "keys" in self._meta else ()
 
     def _deletes(self, envelope: str | None, message: Sequence[tuple[str, str]]) -> str | None:
-        """Return the declared condition; what a record itself calls a delete is one as well."""
+        """Return the declared condition; a record that calls itself a delete is one as well."""
         condition = self._condition()
         if "keys" not in self._meta:
             return condition

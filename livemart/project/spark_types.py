@@ -81,7 +81,7 @@ class SparkType:
 
 
 class TypeSyntaxError(ValueError):
-    """A type that is not Spark DDL, or that landing does not support. `word` is what was found."""
+    """A type that is not Spark DDL, or that landing does not support. `word`: as written."""
 
     def __init__(self, message: str, word: str) -> None:
         super().__init__(message)

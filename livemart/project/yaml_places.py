@@ -26,7 +26,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The place of a configuration: `file`, what it configures, and the line of each of its keys.
+    """The place of a configuration: its file, its node, and the line of each of its keys.
 
     `lines`: path below the node (("columns", "order_id"), ("meta", "keys")) to its line, from 1;
     `repeated`: columns that are declared more than once, their line is that of the last.
@@ -54,7 +54,7 @@ class Mistakes:
         self.errors: list[ConfigError] = []
 
     def refuse(self, code: str, path: tuple[str, ...], finding: str, hint: str) -> None:
-        """Note what was found at `path`, and what to write instead."""
+        """Note a mistake at `path`, and the right form."""
         self.errors.append(ConfigError(code, f"{self._where.at(*path)}: {finding}", hint=hint))
 
     def refuse_unknown(
@@ -158,7 +158,7 @@ def data_test_line(
 
 
 def _test_names(test: yaml.Node) -> list[str]:
-    """Return what may be the name of a test: `not_null`, `not_null: {..}`, `test_name: x`."""
+    """Return a word that may name a test: `not_null`, `not_null: {..}`, `test_name: x`."""
     if isinstance(test, yaml.ScalarNode):
         names = [test.value]
     else:

@@ -61,7 +61,7 @@ def insert_all(
 
 @contextmanager
 def refusing_keys(model: ServedModel) -> Iterator[None]:
-    """Turn what a database says about the key of a row into KeyNotUniqueError."""
+    """Turn a database's error about the key of a row into KeyNotUniqueError."""
     try:
         yield
     except sa.exc.DBAPIError as error:

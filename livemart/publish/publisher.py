@@ -142,7 +142,7 @@ def is_whole(store: Store) -> bool:
 
 
 def _look(store: Store, *, counts_rows: bool) -> StoreState:
-    """Return what the store holds, leaving out models that lost or gained rows."""
+    """Return the state of the store, without models that lost or gained rows."""
     with store.begin() as connection:
         state = read_state(connection)
         if not counts_rows:

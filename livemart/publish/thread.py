@@ -200,7 +200,7 @@ class PublisherThread:
         self.refused = dict(done.refused)
 
     def _say_trouble(self, error: Exception, snapshot: Snapshot) -> None:
-        """Say once what is wrong, however often it is tried again."""
+        """Report a fault once, however often the work is tried again."""
         cause = error.code if isinstance(error, LivemartError) else type(error).__name__
         if cause == self._trouble:
             return

@@ -66,7 +66,7 @@ class Transaction:
     """By model, why the database does not take it."""
 
     def begin(self, *, is_wiped: bool) -> None:
-        """Make the tables ready; drop what the publication before this one retired."""
+        """Make the tables ready; drop the tables that the publication before this one retired."""
         if self.state.store_id is None:
             make_tables(self.connection)
             return
@@ -123,7 +123,7 @@ class Transaction:
             self._forget_changes(name)
 
     def finish(self, names: Mapping[str, str]) -> Published:
-        """Point readers to the snapshot, forget what is too old; return what readers find.
+        """Point readers to the snapshot, forget old changes; return the published state.
 
         `names`: by unique id.
         """

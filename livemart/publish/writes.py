@@ -1,4 +1,4 @@
-"""Plans what a publication writes, before the store is locked.
+"""Plans the writes of a publication, before the store is locked.
 
 Used by the publisher. A model is copied whole unless its net change is known to fit.
 """
@@ -38,7 +38,7 @@ class ModelWrite:
 
 
 def base_of(state: StoreState, snapshot: Snapshot, *, is_start: bool) -> StoreState | None:
-    """Return what of the store can be built upon; None if it is further than the snapshot.
+    """Return the state to build upon; None if the store is further than the snapshot.
 
     A store of another log, or of one that was set back, has nothing to build upon: `published` is
     None then. Models whose table is gone are left out.

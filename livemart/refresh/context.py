@@ -1,4 +1,4 @@
-"""Holds what one micro-batch works with: handed from run to the refresh of every model.
+"""Holds the parts of one micro-batch, handed from run to the refresh of every model.
 
 It changes with the batch alone; what a model's refresh works with is a ModelRun.
 """

@@ -1,4 +1,4 @@
-"""Resolves what a batch reads: each table at two versions, before and now.
+"""Resolves the inputs of a batch: each table at two versions, before and now.
 
 Used by every refresh of a model, in several threads. Versions are pinned once per batch, before the
 first model; each mention of a table in a model's SQL is resolved once, before a strategy begins.
@@ -52,7 +52,7 @@ class PinnedInputs:
         return InputSchemas(self.warehouse, self.old, self.new)
 
     def at(self, relation: str, version: int) -> PinnedTable:
-        """Return a table at a version; models share what was opened."""
+        """Return a table at a version; models share the opened tables."""
         if (relation, version) not in self._tables:
             self._tables[relation, version] = PinnedTable(self.warehouse, relation, version)
         return self._tables[relation, version]
@@ -64,7 +64,7 @@ class PinnedInputs:
         return self.at(relation, self.warehouse.version(relation))
 
     def one_value(self, table: PinnedTable, name: str) -> object:
-        """Return the value of a column of a table of one row; models share what was read.
+        """Return the value of a column of a table of one row; models share it.
 
         Raises:
             Inapplicable: CLOCK_NOT_ONE_ROW.

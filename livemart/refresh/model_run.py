@@ -1,4 +1,4 @@
-"""Gives a strategy what it works with: one model in one batch, its own table and its inputs.
+"""Gives a strategy its parts: one model in one batch, its own table and its inputs.
 
 Made once per model and batch, before a strategy begins.
 """

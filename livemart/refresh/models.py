@@ -143,7 +143,7 @@ def refresh_models(
 
 @dataclass(frozen=True, slots=True)
 class _Refresher:
-    """Decides for one model at a time whether there is anything to do, and records what was done.
+    """Decides for one model at a time whether to refresh it, and records the result.
 
     Several threads at once.
     """
@@ -410,7 +410,7 @@ def fill_stages(
 def committed_before(
     warehouse: Warehouse, relation: str, tag: Tag
 ) -> tuple[Commit, Mapping[str, str]]:
-    """Return what an earlier attempt at a batch has committed, and what the commit says of it."""
+    """Return the commit of an earlier attempt at a batch, with its metadata."""
     entry = warehouse.tagged_entry(relation, tag)
     said: Mapping[str, str] = {} if entry is None else entry.metadata
     rows = int(said.get(ROWS_CHANGED, 0))

@@ -115,7 +115,7 @@ def _view_of_needed(
     affected: pa.Table,
     time: pa.DataType | None,
 ) -> Statement:
-    """Return the view of what the region needs of one input."""
+    """Return the view of the rows that the region needs of one input."""
     label = f"new_{source.index}"
     passing = rows_to_read(source.new, restrictions, affected, run.zone, time)
     if passing.is_whole or run.views.is_large:

@@ -1,4 +1,4 @@
-"""Adds up running totals of rows in memory: what arrives adds, what leaves its frame is taken away.
+"""Adds up running totals of rows in memory: rows that leave their frame are subtracted.
 
 Used for each group of changed keys. Exact, or left to the region.
 """
@@ -26,7 +26,7 @@ _Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """Where each key's rows start to differ, and what was there before.
+    """Where each key's rows start to differ, and the row before.
 
     Arrays of one element per key; times in microseconds.
 
@@ -47,7 +47,7 @@ class Starts:
     carried: tuple[pa.Array, ...]
 
     def without_past(self, keys: _Mask) -> Starts:
-        """Return the starts, some of the keys without what was there before."""
+        """Return the starts, some of the keys without the row before."""
         return replace(self, has_since=self.has_since & ~keys)
 
     def first(self, longest: int) -> _Numbers:

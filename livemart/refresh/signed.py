@@ -200,7 +200,7 @@ def _side(
 
 
 def _changed_part(run: ModelRun, signed: Signed, passing: Mapping[int, RowFilter]) -> Lookup | None:
-    """Return the one lookup that changed, if its changed rows tell what they change.
+    """Return the one lookup that changed, if its changed rows show their effect.
 
     `passing`: by anchor, the rows that the clock moved.
     """

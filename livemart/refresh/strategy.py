@@ -144,7 +144,7 @@ def takes_large_lane(context: BatchContext, inputs: Iterable[Input]) -> bool:
 
 
 def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
-    """Return what a batch changes in a model, by the best strategy that holds in it.
+    """Return the change of a model in a batch, by the best strategy that holds in it.
 
     Returns:
         Columns of the model plus `OLD_COUNT` and `NEW_COUNT`, None if nothing changes; and the

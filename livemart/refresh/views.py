@@ -35,7 +35,7 @@ _KNOWN_STATEMENTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SparkView:
-    """A relation that a statement reads: what Spark calls it, and what it is in every batch.
+    """A relation that a statement reads: its name in Spark, and its name in every batch.
 
     `table`: of a whole table that is kept from batch to batch; `is_stored`: Spark reads it where it
     is stored.

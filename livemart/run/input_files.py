@@ -1,4 +1,4 @@
-"""Lists the files that a run reads, each with size and times: the project, and what waits to land.
+"""Lists the files that a run reads, each with size and times: the project and waiting files.
 
 Used before anything is started: a command that finds them unchanged need not start. The stream
 looks for edits in the same way. Only names, times and sizes are compared; folders of dbt's results,

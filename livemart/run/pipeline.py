@@ -155,7 +155,7 @@ class Pipeline:
         return RunOutcome([outcome])
 
     def refresh(self, *, selected: frozenset[str] = frozenset()) -> RunOutcome:
-        """Land what waits and refresh every model, micro-batch by micro-batch; then return.
+        """Land all that waits and refresh every model, micro-batch by micro-batch; then return.
 
         Args:
             selected: models to rebuild in any case (`build --select`).

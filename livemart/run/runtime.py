@@ -353,7 +353,7 @@ def is_small_refresh(settings: Settings) -> bool:
 
 
 def check_project(settings: Settings) -> None:
-    """Check what can be checked before anything is started or made: profile and YAML.
+    """Check profile and YAML before anything is started or made.
 
     dbt keeps what it has parsed, so that reading the project beside Spark takes less.
 

@@ -1,4 +1,4 @@
-"""Removes what no reader of a warehouse needs any more, and merges small files, each day.
+"""Removes files that no reader of a warehouse needs any more, and merges small ones, each day.
 
 Used by the pipeline after a micro-batch, and by the command `maintain`. A file that is removed is
 older than the retention of its table. The newest snapshot does not need it, nor does the one that
@@ -125,7 +125,7 @@ def remove_old_files(
 def _remove_epochs(
     state: StateFolder[StoragePlace], before: datetime, *, is_trial: bool
 ) -> Iterator[RemovedFiles]:
-    """Remove what belongs to earlier epochs: checkpoints that others replaced, their manifests."""
+    """Remove the files of earlier epochs: checkpoints that others replaced, their manifests."""
     folders = replaced_checkpoints(state.checkpoint)
     # A torn one is refused where it is opened to be written.
     with suppress(StateError):

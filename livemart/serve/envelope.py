@@ -1,4 +1,4 @@
-"""Wraps every answer, errors too: security headers, a limit to what is received, measurements.
+"""Wraps every answer, errors too: security headers, a limit of received bytes, measurements.
 
 Used round the whole application. A fault of the application becomes a problem here.
 """

@@ -94,7 +94,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def open_server(settings: Settings, failed: Callable[[], None]) -> Iterator[str]:
-    """Serve until the block ends; yield what to tell the one who started it.
+    """Serve until the block ends; yield the message for the person who started it.
 
     Args:
         settings: store, host and port.
@@ -213,7 +213,7 @@ def _limits(settings: Settings) -> ConnectionLimits:
 
 
 def _raise_open_files() -> int:
-    """Return how many files may be open, which is raised to what is needed, where it can be.
+    """Return how many files may be open; the limit is raised as needed, where it can be.
 
     Each connection is one, and the usual limit of 1,024 is a matter of habit alone.
     """

@@ -105,7 +105,7 @@ class ArrowViews:
         return len(self._tables)
 
     def add(self, name: str, rows: pa.Table) -> str:
-        """Give rows a name, and return it; they take the place of what had it before."""
+        """Give rows a name, and return it; they replace earlier rows of this name."""
         if self._tables.get(name, rows) is not rows:
             for pair in [pair for pair in self._registered if pair[1] == name]:
                 pair[0].catalog.dropTempView(name)

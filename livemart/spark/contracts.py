@@ -39,7 +39,7 @@ def require_contract(spark: SparkSession, model: Model, query: str) -> None:
 
 
 def contract_breaches(contract: Mapping[str, str], actual: Mapping[str, str]) -> list[str]:
-    """Return what differs between two sets of columns, each a type by name."""
+    """Return the differences between two sets of columns, each a type by name."""
     breaches = []
     for name, promised in contract.items():
         if name not in actual:

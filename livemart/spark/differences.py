@@ -138,7 +138,7 @@ def signs_of_zeros(name: str, kind: DataType) -> str:
 
 
 def is_about_distinct(error: AnalysisException) -> bool:
-    """Return True for what Spark says of DISTINCT over maps and variants."""
+    """Return True for Spark's error about DISTINCT over maps and variants."""
     return "SET_OPERATION_ON" in (error.getCondition() or "")
 
 

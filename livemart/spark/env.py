@@ -1,4 +1,4 @@
-"""Prints what a terminal needs for plain dbt on the project: `eval "$(livemart env)"`.
+"""Prints the settings of a terminal for plain dbt on the project: `eval "$(livemart env)"`.
 
 Used by the command `env`.
 """

@@ -42,7 +42,7 @@ def find_java() -> Path:
 
 
 def parse_java_version(text: str) -> int | None:
-    """Return the feature release in what `java -version` prints, None if there is none.
+    """Return the feature release that `java -version` prints, None if there is none.
 
     >>> parse_java_version('openjdk version "17.0.15" 2025-04-15')
     17

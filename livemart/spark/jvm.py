@@ -81,7 +81,7 @@ def _archive_options(folder: Path, key: str) -> str:
 
 
 def _take_drafts(folder: Path, archive: Path) -> bool:
-    """Give the first whole draft its name, remove what is of no use; True if one is written now."""
+    """Give the first whole draft its name, remove the others; True if one is written now."""
     is_under_way = False
     for draft in folder.glob("classes-*.jsa.*"):
         # Another process may do the same.

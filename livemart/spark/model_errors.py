@@ -41,7 +41,7 @@ class ModelFailedError(RefreshError):
 def model_failed(
     session: Callable[[Model], SparkSession], model: Model, error: Exception
 ) -> ModelFailedError:
-    """Return what to tell the author of a model that an error ended.
+    """Return the message for the author of a model that an error ended.
 
     Args:
         session: gives the session of a model, which knows the tables by the names that the model
@@ -106,7 +106,7 @@ def missing_sources(project: Project, messages: Iterable[str]) -> list[SourceTab
 
 
 def syntax_error(spark: SparkSession, text: str) -> tuple[int | None, str] | None:
-    """Return line and message of what Spark's parser refuses in a text; None if it reads it.
+    """Return line and message of Spark's parser for a text; None if it reads the text.
 
     Nothing is looked up: tables need not be there.
     """
@@ -136,7 +136,7 @@ def message_of(error: Exception) -> str:
 
 
 def _answer(error: Exception, method: str) -> Any:
-    """Return what a method of an error says; None if it has none, or cannot say.
+    """Return the answer of a method of an error; None if it has none, or fails.
 
     PySpark asks the JVM, and fails for an error of Delta's that has no condition.
     """

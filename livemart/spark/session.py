@@ -171,7 +171,7 @@ def open_session(
 
 
 def prepare_environment(master: str) -> None:
-    """Set what PySpark reads of the environment of this process."""
+    """Set the environment variables that PySpark reads in this process."""
     # Workers must run this very interpreter, or they fail to connect back.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Java reads names of files by the locale that it is started in; in C, or one that the machine

@@ -39,7 +39,7 @@ _MADE: MutableMapping[SparkSession, dict[str, tuple[str | None, str]]] = WeakKey
 
 @dataclass(frozen=True, slots=True)
 class ProjectView:
-    """The SQL of a view, and the session in which it means what it does."""
+    """The SQL of a view, and the session that gives it its meaning."""
 
     sql: str
     session: SessionSpec = PLAIN

@@ -1,4 +1,4 @@
-"""Says what a dbt-spark project that is there already needs for livemart.
+"""Lists the needs of an existing dbt-spark project for livemart.
 
 Used by the command `init --from-dbt`. It changes no file that is there, and makes one at most,
 `profiles/profiles.yml`, where no profile of the project's own is in its way; all else is said.
@@ -56,7 +56,7 @@ class ProfileAdvice:
 
 
 def adapt_project(settings: Settings, say: Callable[[str], None]) -> None:
-    """Say, part by part, what was found and what to do.
+    """Report the findings, part by part, with the next steps.
 
     Raises:
         ConfigError: DBT_PROJECT_NOT_FOUND; YAML_INVALID; whatever keeps dbt from reading the
@@ -167,7 +167,7 @@ def describe_sources(project: Project) -> str:
 
 
 def suggested_meta(source: SourceTable, project: Project) -> list[str]:
-    """Return lines for the source's YAML; what has to be made sure of is marked by a comment."""
+    """Return lines for the source's YAML; a comment marks each guess to confirm."""
     names = [column.name for column in source.columns]
     times = [c.name for c in source.columns if (c.data_type or "").lower() in _TYPES_OF_TIME]
     keys = _tested_keys(source, project)
@@ -219,7 +219,7 @@ def suggested_override(source: SourceTable, project: Project, package: str) -> l
 
 
 def describe_models(project: Project) -> str:
-    """Return how many nodes of each kind there are, and what livemart makes of the odd ones."""
+    """Return the number of nodes of each kind, and how livemart treats the odd ones."""
     names: dict[str, list[str]] = defaultdict(list)
     for model in project.models.values():
         names["python" if model.language != "sql" else model.materialized].append(model.name)
@@ -277,7 +277,7 @@ def _describe_profile(advice: ProfileAdvice, profile: str, project_dir: Path) ->
 
 @contextmanager
 def _profile_to_read(advice: ProfileAdvice, profile: str) -> Iterator[Path]:
-    """Yield a folder whose profile dbt can read: for now, that of what is still to be pasted."""
+    """Yield a folder whose profile dbt can read: for now, one with the lines to paste."""
     if advice.paste is None:
         yield advice.file.parent
         return

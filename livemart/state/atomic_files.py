@@ -42,7 +42,7 @@ def write_state_file(path: StoragePlace, state: object) -> None:
 
 
 def read_state_file(path: StoragePlace, kind: type[_State]) -> _State | None:
-    """Return what `write_state_file` wrote; None if there is no file, or one of another content.
+    """Return the value of a state file; None if there is no file, or one of another content.
 
     Raises:
         OSError: there is one, and it cannot be read now.
@@ -54,7 +54,7 @@ def read_state_file(path: StoragePlace, kind: type[_State]) -> _State | None:
 
 
 def require_state_file(path: StoragePlace, kind: type[_State], *, hint: str) -> _State:
-    """Return what `write_state_file` wrote to a file that must be whole.
+    """Return the value of a state file that must be whole.
 
     Args:
         path: of the file.

@@ -144,7 +144,7 @@ def _start_epoch(checkpoint: StoragePlace, replaces: str | None) -> Epoch:
 
 
 def _move_away(checkpoint: StoragePlace) -> None:
-    """Keep what a checkpoint holds beside it.
+    """Store the content of a checkpoint beside it.
 
     The rest of a move that was cut short has no epoch, and so the next one moves it.
     """

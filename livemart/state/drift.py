@@ -82,7 +82,7 @@ Drift = tuple[DriftedField, ...]
 
 
 def merge_drift(drifts: Iterable[Mapping[str, Drift]]) -> dict[str, Drift]:
-    """Return what was seen at several times as one, by relation."""
+    """Return the drift of several times as one, by relation."""
     fields: dict[str, set[DriftedField]] = {}
     for drift in drifts:
         for relation, of_source in drift.items():

@@ -20,7 +20,7 @@ from livemart.storage.location import StoragePlace
 
 
 def keep_snapshot(warehouse: StoragePlace, snapshot_id: int, until: datetime) -> None:
-    """Keep a snapshot until a moment, UTC; what was said of it before no longer holds."""
+    """Keep a snapshot until a moment, UTC, which replaces an earlier moment."""
     write_state_file(_path(warehouse, snapshot_id), {"until": until})
 
 

@@ -1,4 +1,4 @@
-"""Remembers the newest pass: when it ended, what it looked at if it left nothing to do.
+"""Remembers the newest pass: its end, and its inputs if it left nothing to do.
 
 Used by `refresh`, for which a pass that would find the same has nothing to do either, and by
 `status`.

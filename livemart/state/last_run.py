@@ -123,7 +123,7 @@ _FORM = TypeAdapter(LastRun)
 
 
 def keep_last_run(warehouse: StoragePlace, run: LastRun) -> None:
-    """Keep how a run goes, in the place of what was kept before."""
+    """Store the course of a run, in place of the one before."""
     write_state_file(StateFolder(warehouse).last_run, run)
 
 

@@ -1,4 +1,4 @@
-"""Gives every path below `WAREHOUSE/_livemart`, the folder of what the engine keeps for itself.
+"""Gives every path below `WAREHOUSE/_livemart`, the engine's own folder.
 
 Used by each room that reads or writes there. Nothing else in the package spells these names. Only
 the default of the setting `store` does: its database `serving.db` is here, too. A star marks files
@@ -74,7 +74,7 @@ class StateFolder(Generic[_Place]):
 
 
 class LocalFolder:
-    """The paths of what one machine keeps of a warehouse for itself."""
+    """The paths of the files that one machine keeps of a warehouse for itself."""
 
     def __init__(self, warehouse: StoragePlace) -> None:
         self.path = machine_folder(warehouse)

@@ -14,7 +14,7 @@ from livemart.storage.location import StoragePlace
 
 @dataclass(frozen=True, slots=True)
 class ProjectRefusal:
-    """An edit that is not taken over. `at`: when, ISO 8601 in UTC; `files`: what was edited."""
+    """An edit that is not taken over. `at`: when, ISO 8601 in UTC; `files`: the edited ones."""
 
     at: str
     files: tuple[str, ...]
@@ -27,7 +27,7 @@ def note_refusal(warehouse: StoragePlace, refusal: ProjectRefusal) -> None:
 
 
 def clear_refusal(warehouse: StoragePlace) -> None:
-    """Forget the refusal: what runs is the project as it is written."""
+    """Forget the refusal: the project runs as it is written."""
     remove_state_file(StateFolder(warehouse).project_refusal)
 
 

@@ -114,7 +114,7 @@ class Location:
 
 
 def machine_folder(warehouse: StoragePlace) -> Path:
-    """Return the folder of what this machine keeps of a warehouse for itself.
+    """Return the folder in which this machine keeps its own files of a warehouse.
 
     On a disk it is the one that holds the state of the warehouse, too.
     """

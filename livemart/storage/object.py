@@ -154,7 +154,7 @@ class ObjectStorage:
         return metas[:most]
 
     def _without_folders(self, metas: list[Any], prefix: str) -> list[Any]:
-        """Leave out what S3A marks a folder by: an empty object whose key ends with a slash.
+        """Leave out S3A's marks of folders: empty objects whose keys end with a slash.
 
         obstore names it without the slash.
         """

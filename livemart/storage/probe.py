@@ -1,4 +1,4 @@
-"""Tries whether a bucket refuses what a warehouse in it needs to have refused.
+"""Tries whether a bucket refuses the writes that a warehouse in it needs refused.
 
 Used before a runner takes its lease, and by `doctor`. Some servers of S3's protocol take conditions
 without a word and write all the same: two commits of one version would both succeed there.

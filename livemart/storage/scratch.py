@@ -39,7 +39,7 @@ def empty_folder(folder: Path) -> Path:
 
 
 def drop_folder(folder: Path) -> None:
-    """Remove a folder and all that it holds, if it exists; what cannot be removed is left."""
+    """Remove a folder and all that it holds, if it exists; files that cannot be removed stay."""
     shutil.rmtree(folder, ignore_errors=True)
 
 

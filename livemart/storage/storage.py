@@ -1,4 +1,4 @@
-"""Says what every storage promises: objects that are whole, by name, below one folder.
+"""Defines the promises of every storage: objects that are whole, by name, below one folder.
 
 Used by the rooms that keep tables and state. A name is relative, with slashes. The next look finds
 every object that was written. No object is renamed or appended to, no folder is made, and no time
@@ -82,7 +82,7 @@ class Storage(Protocol):
         ...
 
     def head(self, name: str) -> ObjectEntry | None:
-        """Return what is known of an object without its content; None if it does not exist."""
+        """Return the entry of an object without its content; None if it does not exist."""
         ...
 
     def entries(self, folder: str = "") -> list[ObjectEntry]:

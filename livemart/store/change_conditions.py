@@ -61,7 +61,7 @@ def _value_test(kind: str, condition: ColumnCondition) -> Callable[[Any], bool]:
 
 
 def _stored(kind: str, plain: Any) -> Any:
-    """Return what is compared of a value that the change log holds as JSON."""
+    """Return the compared form of a value that the change log holds as JSON."""
     is_written = isinstance(plain, str) and kind != "string"
     return _in_order(parse_served_value(kind, plain) if is_written else plain)
 

@@ -145,7 +145,7 @@ class _Summary:
 
 
 def _known_statistics(footer: pq.FileMetaData) -> dict[str, _Summary]:
-    """Return what a footer of one row group says of columns, by name."""
+    """Return the statistics of columns in the footer of one row group, by name."""
     if footer.num_row_groups != 1:
         return {}
     group = footer.row_group(0)

@@ -1,4 +1,4 @@
-"""Finds and removes what none of a table's readable versions needs any more: files, log entries.
+"""Finds and removes files and log entries that no readable version of a table needs any more.
 
 Used by the upkeep of a warehouse. A file that a commit takes out stays for the time of the
 table's property `delta.deletedFileRetentionDuration`, so that the versions before can be read. A

@@ -1,4 +1,4 @@
-"""Lands by Spark what is too much for the driver, to the rows of small batches.
+"""Lands deliveries that are too large for the driver by Spark, to the same rows.
 
 Used by micro-batches over a limit of bytes. Workers call the very parser and the very upsert of
 small batches; the records that they parse are staged once.

@@ -1,4 +1,4 @@
-"""Works out in the driver what a large delivery changes in a table, a portion at a time.
+"""Computes in the driver the changes of a large delivery to a table, a portion at a time.
 
 Used by micro-batches that are more than memory should hold, on machines of few cores. Rows go to
 files of the table as soon as they are decided; one commit names them all, or none.

@@ -98,7 +98,7 @@ class KeyOrder:
 
 
 def _mapped(path: Path) -> mmap.mmap:
-    """Return a file without reading it: only what is looked at is read."""
+    """Return a file mapped into memory: a page is read when it is looked at."""
     with path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 

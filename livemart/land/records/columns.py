@@ -26,7 +26,7 @@ class UnlikeError(ValueError):
 
 
 def text_type(kind: pa.DataType) -> pa.DataType | None:
-    """Return what Arrow's JSON reader is to read for a column of type `kind`, None if it cannot."""
+    """Return the type by which Arrow's JSON reader reads a column of type `kind`, None for none."""
     if pa.types.is_temporal(kind):
         return pa.string()
     if pa.types.is_float32(kind):

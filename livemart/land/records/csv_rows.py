@@ -53,7 +53,7 @@ def read_header(record: bytes, columns: Container[str]) -> Header:
 
 
 def read_csv_rows(group: Group, header: Header, records: Sequence[Line]) -> Chunk:
-    """Return the rows of some records and what could not become one.
+    """Return the rows of some records, and the records that could not become one.
 
     Args:
         group: columns of the records.

@@ -25,7 +25,7 @@ def read_in_halves(
     fast: ReadColumns | None,
     exactly: Callable[[Records], Chunk],
 ) -> Chunk:
-    """Return the rows of some records and what could not become one.
+    """Return the rows of some records, and the records that could not become one.
 
     Args:
         group: columns of the records.

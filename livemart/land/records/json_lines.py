@@ -23,7 +23,7 @@ from livemart.land.records.one_by_one import read_one_by_one
 
 
 def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
-    """Return the rows of some lines and what could not become one.
+    """Return the rows of some lines, and the lines that could not become one.
 
     Args:
         group: columns of the records.

@@ -129,7 +129,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Typed rows of a run of lines, and what could not become a row.
+    """Typed rows of a run of lines, and the lines that could not become a row.
 
     `rows`: in the schema `Group.typed`; `lines` are theirs, in the same order; `record` returns the
     record of the n-th as it arrived.

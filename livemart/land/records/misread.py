@@ -1,4 +1,4 @@
-"""Recognizes what was delivered in the place of records, and says what to do with it.
+"""Recognizes files that hold no records, and names the next step.
 
 Used for files that begin as another format does, and for contents that are no JSON object: what
 the parser says of them names a character, and not the mistake.

@@ -26,7 +26,7 @@ def read_one_by_one(
     records: Sequence[tuple[int, bytes]],
     fields: Callable[[bytes], dict[str, Any]],
 ) -> Chunk:
-    """Return the rows of some records and what could not become one.
+    """Return the rows of some records, and the records that could not become one.
 
     Args:
         group: columns of the records.

@@ -1,4 +1,4 @@
-"""Defines a delivery: what one micro-batch, or its replay, reads for some source tables.
+"""Defines a delivery: the input of one micro-batch, or its replay, for some source tables.
 
 Used by landing, by the manifest that keeps deliveries, and by each kind of source.
 """
@@ -59,9 +59,9 @@ class DeliveryReader(Protocol):
         ...
 
     def problems(self, delivery: Delivery) -> Sequence[DeliveryProblem]:
-        """Return what of it cannot be read, or was not read."""
+        """Return its parts that cannot be read, or were not read."""
         ...
 
     def parts(self, delivery: Delivery, record_format: str) -> Sequence[Part]:
-        """Return what is to be read of it."""
+        """Return its parts to read."""
         ...

@@ -139,7 +139,7 @@ class LogDeliveries:
     def plan(
         self, relations: Iterable[str], reached: LogProgress, max_records: int | None
     ) -> LogPlan:
-        """Return what a new micro-batch reads for source tables that have read equally far.
+        """Return the input of a new micro-batch for source tables that have read equally far.
 
         Raises:
             SourceError: SOURCE_UNREADABLE, SOURCE_RECORDS_LOST, SOURCE_LOG_REPLACED.
@@ -222,7 +222,7 @@ class LogDeliveries:
     def _losses(
         self, after: Mapping[str, int], before: Mapping[str, str], starts: Mapping[str, int]
     ) -> tuple[dict[str, str], list[LostRecords]]:
-        """Return the identities of partitions, and what was lost of those that were read."""
+        """Return the identities of partitions, and the records lost from those that were read."""
         if isinstance(log := self._log, CompactedRecordLog):
             is_compacted = self._asked("how it drops records", log.is_compacted)
             starts = dict.fromkeys(starts, 0) if is_compacted else starts
@@ -290,7 +290,7 @@ class LogDeliveries:
             raise unreadable_log(self.kind, part, error) from error
 
     def check(self, delivery: Delivery, batch_id: int) -> Delivery:
-        """Return what a replay still can read.
+        """Return the part that a replay still can read.
 
         Raises:
             SourceError: SOURCE_RECORDS_LOST, SOURCE_UNREADABLE.
@@ -324,7 +324,7 @@ class LogDeliveries:
         return sum(end - start for start, end in ranges.values()) * _RECORD_BYTES
 
     def problems(self, delivery: Delivery) -> Sequence[DeliveryProblem]:
-        """Return what the log no longer held."""
+        """Return the records that the log no longer held."""
         losses = (LostRecords(**loss) for loss in delivery.receipt["lost"])
         return [
             DeliveryProblem(f"{it.partition}@{it.start}", LetterReason.RECORDS_EXPIRED, str(it))
@@ -332,7 +332,7 @@ class LogDeliveries:
         ]
 
     def parts(self, delivery: Delivery, record_format: str) -> Sequence[LogPart]:
-        """Return what is to be read of it."""
+        """Return its parts to read."""
         return [
             LogPart(self.kind, self._log, name, first, min(first + _PART_RECORDS, end))
             for name, (start, end) in delivery.receipt["read"].items()

@@ -1,4 +1,4 @@
-"""Keeps the last looks at a record log: what waited in it at what time.
+"""Keeps the last looks at a record log: the waiting records, and when they waited.
 
 Written by landing at each micro-batch, and read to count waiting records. So a log that is away
 makes no reader wait, and its options stay with the project.
@@ -23,7 +23,7 @@ _LOOKS = 64
 
 @dataclass(frozen=True, slots=True)
 class LogLook:
-    """The newest look at the record log of one source table, and what is left of those before.
+    """The newest look at the record log of one source table, and the rest of those before.
 
     `at`: when the log last answered, UTC, None if it never has; `ends`: what it said, by partition;
     `after`: offsets behind what micro-batches were given. `earlier`: time and ends of each look
@@ -86,7 +86,7 @@ class LogLooks:
         after: Offsets,
         told_at: datetime | None,
     ) -> None:
-        """Note what a log answered."""
+        """Note the answer of a log."""
         for name in relations:
             self._looks[name] = self._looks[name].answered(at, ends, after, told_at)
             self._is_stale = True
@@ -99,7 +99,7 @@ class LogLooks:
         self.keep()
 
     def keep(self) -> None:
-        """Keep what was noted."""
+        """Store the notes."""
         if not self._is_stale:
             return
         write_state_file(StateFolder(self._warehouse).log_looks, self._looks)

@@ -1,4 +1,4 @@
-"""Finds what a record log lost before it was read: expired records, partitions gone or exchanged.
+"""Finds records lost from a log before they were read: expired, or in exchanged partitions.
 
 Used where ranges are planned and where they are read again. Lost records stop landing, unless the
 source says from where to go on (`after_loss`).
@@ -51,7 +51,7 @@ def lost_records(
     starts: Mapping[str, int],
     identities: Mapping[str, tuple[str | None, str | None]],
 ) -> Iterator[LostRecords]:
-    """Yield what was lost of a log, by partition in their order.
+    """Yield the lost records of a log, by partition in their order.
 
     Args:
         after: offset behind the last record that was read.
@@ -77,7 +77,7 @@ def lost_records(
 
 
 def lost_error(kind: str, relations: Iterable[str], losses: Sequence[LostRecords]) -> SourceError:
-    """Return the error that stops landing for what was lost."""
+    """Return the error that stops landing because records were lost."""
     lines = "; ".join(f"{loss.partition}: {loss}" for loss in losses)
     return SourceError(
         "SOURCE_RECORDS_LOST",

@@ -1,4 +1,4 @@
-"""Writes down what a micro-batch reads before it lands any of it.
+"""Writes down the input of a micro-batch before any of it is landed.
 
 Used by landing for each batch. The manifest keeps the deliveries with their contents, their times
 of arrival, and the versions of the tables that they met. So a replay does exactly the same as the
@@ -29,7 +29,7 @@ Offsets = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One micro-batch: arrival time, table versions before it, what it reads.
+    """One micro-batch: its arrival time, the table versions before it, and its input.
 
     `offsets`: of each source table that reads a record log, the offset behind the last record that
     was read, by partition; those of earlier micro-batches are carried on. `identities`: of the

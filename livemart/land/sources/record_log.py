@@ -1,4 +1,4 @@
-"""Defines what a record log is: numbered records in partitions, which landing reads by ranges.
+"""Defines record logs: numbered records in partitions, which landing reads by ranges.
 
 Used by every kind of source that is no folder of files. A kind is a class with these three methods;
 what was read, in which steps, and again after a crash, is landing's own.
@@ -144,7 +144,7 @@ def waiting_records(after: Mapping[str, int], ends: Mapping[str, int]) -> dict[s
 def plan_ranges(
     after: Mapping[str, int], ends: Mapping[str, int], max_records: int | None
 ) -> Ranges:
-    """Return what to read next, by partition: about `max_records`, of each in proportion.
+    """Return the next ranges to read, by partition: about `max_records`, of each in proportion.
 
     Args:
         after: offset behind the last record that was read; a partition that is not there begins

@@ -1,1 +1,1 @@
-"""Which version of a key wins, and what a delete leaves behind."""
+"""Which version of a key wins, and the trace of a delete."""

@@ -1,4 +1,4 @@
-"""Works out what the judged records of one source change in its tables, in the driver.
+"""Computes in the driver how the judged records of one source change its tables.
 
 Used by micro-batches that the driver holds, and by those that it takes in portions. Nothing is
 committed here.
@@ -107,7 +107,7 @@ class BatchSource:
         return self.before.warehouse.arrow_schema(self.source.relation)
 
     def change(self, judged: pa.Table) -> SourceChange:
-        """Return what the records of its group, in file and line order, change."""
+        """Return the changes by the records of its group, in file and line order."""
         records = self.taken(judged)
         drift = self.drift(sightings_in(judged, self.position, records.live, self.source))
         return replace(self.decided(records), drift=drift)
@@ -117,7 +117,7 @@ class BatchSource:
         return seen_drift(sightings, self.files_before, self.schema.names)
 
     def taken(self, judged: pa.Table) -> TakenRecords:
-        """Return what the source takes of judged records."""
+        """Return the judged records that the source takes."""
         good = judged.filter(judged.column(verdict("code", self.position)).is_null())
         refused = refused_by(judged, self.position)
         relation, rules = self.source.relation, self.source.row_rules
@@ -129,7 +129,7 @@ class BatchSource:
         return TakenRecords(good, rows, deleting, letters, passed_over)
 
     def decided(self, records: TakenRecords) -> SourceChange:
-        """Return what the records change: with keys they are all versions of some keys."""
+        """Return the changes by the records: with keys they are all versions of some keys."""
         source, rows, letters = self.source, records.rows, records.letters
         landed, count, deletes = as_added(rows), rows.num_rows, None
         if source.row_rules.keys:
@@ -163,7 +163,7 @@ class BatchSource:
         )
 
     def _stored(self, relation: str, rows: pa.Table) -> pa.Table:
-        """Return what a table held of the keys of rows, in the columns that it has since."""
+        """Return the stored rows of the keys of rows, in the columns that the table has since."""
         warehouse, version = self.before.warehouse, self.before.versions[relation]
         keys = list(self.source.row_rules.keys)
         stored = find_stored(warehouse, relation, version, rows.select(keys), keys=keys)

@@ -19,7 +19,7 @@ MOVED = LetterReason.EVENT_TIME_MOVED
 
 
 def moved_detail(source: SourceTable) -> str:
-    """Return what is wrong with a record that moves its key's event time."""
+    """Return the reason against a record that moves its key's event time."""
     return f"{source.event_time} differs from the key's, which is promised to be fixed"
 
 

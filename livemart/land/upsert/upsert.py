@@ -1,4 +1,4 @@
-"""Decides what the records of some keys change, given all that is stored of these keys.
+"""Decides how the records of some keys change a table, given all that it stores of these keys.
 
 The one upsert of landing: a small batch calls it once in the driver, a bulk load for ranges of keys
 in Spark's workers. It takes rows and gives positions, and knows neither tables nor Spark.
@@ -54,7 +54,7 @@ class Upsert:
     def change(
         self, stored: pa.Table, remembered: pa.Table, arrived: pa.Table, is_delete: np.ndarray
     ) -> KeyChanges:
-        """Return what arrived rows change.
+        """Return the changes by arrived rows.
 
         Args:
             stored: rows of the arrived keys before the batch, in the columns of `arrived`.

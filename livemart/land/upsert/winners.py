@@ -24,7 +24,7 @@ from livemart.arrow.bags import row_codes
 
 @dataclass(frozen=True, slots=True)
 class KeyVersions:
-    """All that is known of some keys: what is stored, what deletes are remembered, what arrived.
+    """All that is known of some keys: stored rows, remembered deletes, arrived rows.
 
     `stored` and `arrived` hold `columns` (keys and sequence among them), `remembered` keys and
     sequence only. `is_delete`: for each arrived row, whether it deletes its key.
@@ -55,7 +55,7 @@ class Winners:
 
 
 def decide(versions: KeyVersions) -> Winners:
-    """Return what the arrived versions change."""
+    """Return the changes by the arrived versions."""
     names = list(dict.fromkeys([*versions.keys, *versions.sequence_by]))
     sizes = [len(versions.stored), len(versions.remembered), len(versions.arrived)]
     every = pa.concat_tables(

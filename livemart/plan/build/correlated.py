@@ -1,4 +1,4 @@
-"""Turns a correlated subquery into the right side of a join: what a row of the query depends on.
+"""Turns a correlated subquery into the right side of a join.
 
 Used by scopes and the FROM clause, for LATERAL, scalar subqueries, EXISTS and IN. The rows of the
 subquery that share their keys with a row are all that decides about it; how they do is for Spark.
@@ -188,7 +188,7 @@ def _parts(select: exp.Select, name: str) -> list[Expr]:
 
 
 def _sorts(select: exp.Select) -> list[Expr]:
-    """Return what a SELECT is ordered by, where it names an output that output itself."""
+    """Return the order of a SELECT, where it names an output that output itself."""
     order = select.args.get("order")
     outputs = {output.alias_or_name: bare(output) for output in select.expressions}
     sorts = [bare(item.this) for item in order.expressions] if order is not None else []
@@ -203,7 +203,7 @@ def _tables(expr: Expr) -> set[str]:
 
 
 def items_of_from(select: Expr) -> list[Expr]:
-    """Return what a SELECT reads: tables, subqueries and lateral views."""
+    """Return the items that a SELECT reads: tables, subqueries and lateral views."""
     from_ = select.args.get("from_")
     items = [from_.this] if from_ is not None else []
     items += [join.this for join in select.args.get("joins") or ()]

@@ -54,7 +54,7 @@ class FromClause:
     parameters: dict[int, Parameter]
 
     def relation(self, tree: exp.Select, environment: Environment) -> Relation:
-        """Return what a SELECT reads, joined.
+        """Return the joined relations that a SELECT reads.
 
         Raises:
             Inapplicable: PARSE_UNSUPPORTED, KEY_NOT_IN_OUTPUT.
@@ -225,7 +225,7 @@ class FromClause:
 
 
 def _refuse_in_condition(condition: Expr | None) -> None:
-    """Raise Inapplicable for what a join condition may not ask."""
+    """Raise Inapplicable for a question that a join condition may not ask."""
     if condition is not None:
         refuse_subqueries(condition)
         if clock_values(condition):

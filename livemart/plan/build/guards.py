@@ -1,4 +1,4 @@
-"""Refuses what the analysis must not reason about, before a query is taken apart.
+"""Refuses queries that the analysis must not reason about, before they are taken apart.
 
 Used by the planner, on the parsed and on the qualified tree.
 """
@@ -85,7 +85,7 @@ def group_aliases(tree: exp.Expr) -> list[exp.Column]:
 
 
 def check_group_aliases(columns: Iterable[exp.Column]) -> None:
-    """Raise Inapplicable for what Spark refuses: a name of the same SELECT in GROUP BY ALL.
+    """Raise Inapplicable for a name of the same SELECT in GROUP BY ALL, which Spark refuses.
 
     Or in an expression that is grouped by its name; by its number it may be.
 

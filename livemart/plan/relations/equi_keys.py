@@ -1,4 +1,4 @@
-"""Splits a join condition into equalities: what the rows of the two sides have in common.
+"""Splits a join condition into equalities: the values that the two sides share.
 
 Used by joins and by correlated subqueries.
 """

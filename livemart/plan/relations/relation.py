@@ -159,7 +159,7 @@ class Relation(ABC):
         return False
 
     def meets_frame(self, expr: Expr) -> bool:
-        """Return True if `expr` is what a bounded frame is ordered by: a date or a timestamp."""
+        """Return True if `expr` is the order of a bounded frame: a date or a timestamp."""
         return False
 
     def is_elastic(self, expr: Expr) -> bool:
@@ -192,7 +192,7 @@ class Relation(ABC):
 
     @abstractmethod
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
-        """Add to `restrictions` what each stored relation below must supply."""
+        """Add to `restrictions` the rows that each stored relation below must supply."""
 
     @abstractmethod
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:

@@ -50,7 +50,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class _Mention:
-    """Where a text names a stored relation, between two offsets; `rest`: what follows the name.
+    """Where a text names a stored relation, between two offsets; `rest`: the text behind it.
 
     `alias`: the name that the text itself gives no alias for; empty if it has one.
     """

@@ -1,4 +1,4 @@
-"""Parses Spark SQL as a tree for the analysis; what does not change the rows is left out.
+"""Parses Spark SQL as a tree for the analysis; parts that change no row are left out.
 
 Used wherever SQL is looked at. A construct that the parser does not know is a reason, not an error.
 """
@@ -76,7 +76,7 @@ def words_of(text: str) -> str:
 
 
 def statement(text: str) -> str:
-    """Return a text without the semicolon that ends it, and without what follows that.
+    """Return a text up to the semicolon that ends it.
 
     >>> statement("select 1 ; -- done")
     'select 1'

@@ -1,4 +1,4 @@
-"""Builds SQL with holes for relations: what is read there is said when it is run.
+"""Builds SQL with holes for relations, which are filled when it is run.
 
 Used wherever the engine writes SQL over relations whose names it does not know yet. Nothing is
 looked for in a text that was put together before.

@@ -1,4 +1,4 @@
-"""Finds the stored columns that a query needs: what else a table holds is not read.
+"""Finds the stored columns that a query needs: the other columns are not read.
 
 Used by the planner, where no answer means all columns, and when a table has other columns.
 """

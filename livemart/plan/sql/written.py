@@ -218,7 +218,7 @@ def _between(words: dict[int, tuple[int, str]], begin: int, end: int) -> str:
 
 
 class _WrittenGenerator(SparkGenerator):
-    """Prints what was cut from the analyst's text as it was."""
+    """Prints pieces of the analyst's text as they were written."""
 
     def sql(
         self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True

@@ -120,7 +120,7 @@ class Append(Signed):
 
 
 def not_additive(message: str, suggestion: str | None = None) -> Inapplicable:
-    """Return why a query, or a batch of one, cannot be moved by adding what changed.
+    """Return why a query, or a batch of one, cannot be moved by adding changes.
 
     >>> print(not_additive("of a maximum nothing can be taken away"))
     NOT_ADDITIVE: of a maximum nothing can be taken away

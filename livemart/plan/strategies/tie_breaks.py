@@ -256,7 +256,7 @@ def _added(place: _Place, order: Callable[[int], str]) -> Callable[[int], str | 
 
 
 def _copied(before: _Sql, behind: _Sql, place: _Place, order: Callable[[int], str]) -> _Written:
-    """Return the definition of a window with what is added between its two parts."""
+    """Return the definition of a window with a text between its two parts."""
     added = _added(place, order)
 
     def written(way: int) -> _Sql | None:
@@ -326,7 +326,7 @@ def _end_of_order(brackets: tuple[int, int], tokens: Sequence[Token]) -> _Place 
 def _at_this_depth(
     tokens: Sequence[Token], is_it: Callable[[Token | None, Token], bool]
 ) -> int | None:
-    """Return the place of the first token within no brackets that is what is looked for."""
+    """Return the place of the first such token outside of all brackets."""
     depth, before = 0, None
     for place, token in enumerate(tokens):
         if depth == 0 and is_it(before, token):

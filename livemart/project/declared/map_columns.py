@@ -84,7 +84,7 @@ def _names_behind(text: str, start: int) -> Iterator[str]:
 
 
 def _arguments(text: str, start: int) -> Iterator[str]:
-    """Yield what is in the brackets that open at a place."""
+    """Yield the content of the brackets that open at a place."""
     depth = 0
     for step in _STEPS.finditer(text, start):
         depth += bool(step[1]) - bool(step[2])

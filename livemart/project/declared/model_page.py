@@ -121,13 +121,13 @@ def parse_page(
 
 
 class _Reading:
-    """Reads the keys of a page, and collects what is wrong with them."""
+    """Reads the keys of a page, and collects their mistakes."""
 
     def __init__(self, where: Where) -> None:
         self.mistakes = Mistakes(where)
 
     def refuse(self, path: tuple[str, ...], finding: str, hint: str) -> None:
-        """Note what was found at a key of the page, and what to write instead."""
+        """Note a mistake at a key of the page, and the right form."""
         self.mistakes.refuse("PAGE_INVALID", ("meta", "page", *path), finding, hint)
 
     def read(self, meta: object) -> PageSpec:

@@ -24,7 +24,7 @@ _INSTANT_HINT = (
 
 
 def lost_bytes(partition_by: Iterable[str], types: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield what is wrong with each partition column of bytes.
+    """Yield the mistake of each partition column of bytes.
 
     Args:
         partition_by: names, as they are written.

@@ -54,7 +54,7 @@ def seed_type_mistakes(types: Mapping[str, object], where: Where) -> list[Config
 
 
 def _finding(kind: str) -> str | None:
-    """Return what is wrong with a type; only its first word is looked at.
+    """Return the mistake in a type; only its first word is looked at.
 
     >>> _finding("decimal(18, 2)"), _finding("Bigin")
     (None, 'found Bigin, did you mean bigint?')

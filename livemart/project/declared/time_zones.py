@@ -25,7 +25,7 @@ _OF_JAVA = re.compile(r"[A-Z]{3}|SystemV/.*")
 
 
 def zone_mistake(zone: str) -> str | None:
-    """Return what to say of a time zone that Spark does not know; None if it knows it.
+    """Return the message about a time zone that Spark does not know; None if it knows it.
 
     >>> zone_mistake("Europe/Lisbonn")
     'no time zone Europe/Lisbonn, did you mean Europe/Lisbon?'

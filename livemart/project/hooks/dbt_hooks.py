@@ -58,7 +58,7 @@ NO_HOOKS = Hooks()
 
 
 class HookLog:
-    """Takes down what is sent while a hook is rendered.
+    """Notes the statements that are sent while a hook is rendered.
 
     `pending`: defining statements that the session in which models are compiled has not run yet;
     `unrendered`: the nodes of on-run-start that only a build can render.
@@ -72,7 +72,7 @@ class HookLog:
 
     @contextmanager
     def recording(self) -> Iterator[list[str]]:
-        """Take down in a list what is sent in the block."""
+        """Note in a list the statements that are sent in the block."""
         sent: list[str] = []
         self._sent = sent
         try:
@@ -81,7 +81,7 @@ class HookLog:
             self._sent = None
 
     def cursor(self, cursor: Cursor, node: str | None) -> Cursor:
-        """Return a cursor that takes down what `cursor` would change, while a hook is rendered.
+        """Return a cursor that notes the changes of `cursor` while a hook is rendered.
 
         Args:
             cursor: for everything else.
@@ -94,7 +94,7 @@ class HookLog:
 
 
 class RecordingCursor:
-    """A cursor that answers questions, and takes down in `sent` what would change something.
+    """A cursor that answers questions, and notes in `sent` statements that would change something.
 
     `defines`: statements that change nothing but their session are run, too.
     """

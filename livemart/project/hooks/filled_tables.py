@@ -33,7 +33,7 @@ _MAY_BE_EMPTY = re.compile(r"\bfalse\b|\blimit\s+0\b|\b\d+\s*(?:=|<>|!=|<|>)\s*\
 
 
 def with_filled_tables(project: Project, hooks: Hooks) -> Project:
-    """Return the project with what hooks write into the table of each model."""
+    """Return the project with the rows that hooks write into the table of each model."""
     statements = list(_statements(hooks))
     written = {
         key
@@ -53,7 +53,7 @@ def with_filled_tables(project: Project, hooks: Hooks) -> Project:
 
 
 def _filled(model: Model, is_written: bool, is_any_unknown: bool) -> Filled:
-    """Return what hooks write into a table.
+    """Return the statements by which hooks write into a table.
 
     Args:
         is_written: a hook is known that does.

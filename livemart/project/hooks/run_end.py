@@ -44,7 +44,7 @@ class UnendedRun:
     codes: dict[str, str] = field(default_factory=dict)
 
     def keeping(self) -> list[Replacement]:
-        """Return what keeps a build of dbt's from its last hooks, and takes its results down."""
+        """Return replacements that hold back a build's last hooks, and note its results."""
         from dbt.task.run import RunTask
 
         def after_run(task: Any, adapter: Any, results: Sequence[Any]) -> None:
@@ -60,7 +60,7 @@ class UnendedRun:
     def ending(
         self, manifest: Any, project: Project, tests: Mapping[str, TestEnd]
     ) -> list[Replacement]:
-        """Return what lets a run of dbt begin where this one has ended.
+        """Return replacements by which a run of dbt begins where this one has ended.
 
         Args:
             manifest: dbt's.

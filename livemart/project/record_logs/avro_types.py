@@ -80,7 +80,7 @@ def objects_in(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _levels(schemas: Sequence[Any], named: _Named) -> Iterator[list[dict[str, Any]]]:
-    """Yield the types of parsed schemas, then those of what they hold, and so on.
+    """Yield the types of parsed schemas, then the types in these, and so on.
 
     Raises:
         RefusedSchemaError: it has too many levels, such as when a type contains itself.
@@ -117,7 +117,7 @@ def _spelled_out(schemas: Sequence[Any], named: _Named) -> list[dict[str, Any]]:
 
 
 def _held(schema: Mapping[str, Any]) -> list[Any]:
-    """Return the types of what a record, an array or a map holds."""
+    """Return the types within a record, an array or a map."""
     match schema:
         case {"type": "record" | "error", "fields": fields}:
             return [field["type"] for field in fields]

@@ -65,7 +65,7 @@ class TokenBook:
 
     @property
     def is_trusted(self) -> bool:
-        """True if the store was asked lately enough to believe what is held."""
+        """True if the store was asked lately enough to trust the held tokens."""
         return self._read_at is not None and self._clock() - self._read_at < _TRUSTED_FOR_S
 
     def refresh(self) -> None:

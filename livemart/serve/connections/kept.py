@@ -141,7 +141,7 @@ class Connections:
             self._measurements.connections.set(len(self))
 
     def expire(self, now: float) -> None:
-        """Let each connection whose deadline has passed say what becomes of it."""
+        """Let each connection whose deadline has passed decide on its end."""
         for connection in [it for it in self._origins if it.deadline <= now]:
             connection.expire(now)
 

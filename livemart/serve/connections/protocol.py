@@ -122,7 +122,7 @@ class TimedProtocol(H11Protocol):
             self._end(None if self.cycle.response_started else late)
 
     def cut_off(self) -> None:
-        """End the connection at once; what was not sent yet is lost."""
+        """End the connection at once; bytes that were not sent yet are lost."""
         self.deadline = math.inf
         self.transport.abort()
 

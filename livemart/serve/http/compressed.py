@@ -85,7 +85,7 @@ def choose_coding(accepted: list[str]) -> tuple[str, int] | None:
 
 
 class _ZstdResponder(IdentityResponder):
-    """Compresses what is sent at once as one frame."""
+    """Compresses each part that is sent at once as one frame."""
 
     content_encoding = "zstd"
 

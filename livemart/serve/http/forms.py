@@ -72,7 +72,7 @@ def answer(request: Request, body: bytes, etag: str, form: str = JSON) -> Respon
 
 
 def read_wishes(header: str) -> list[tuple[str, float]]:
-    """Return what a header such as `Accept` names, each with its weight from 0 to 1."""
+    """Return the names in a header such as `Accept`, each with its weight from 0 to 1."""
     wishes = []
     for part in header.split(","):
         kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
@@ -89,7 +89,7 @@ def read_wishes(header: str) -> list[tuple[str, float]]:
 
 
 def _liking(form: str, wishes: Sequence[tuple[str, float]]) -> float:
-    """The most exact wish counts: `text/csv;q=0` refuses what `*/*` takes."""
+    """The most exact wish counts: `text/csv;q=0` refuses a form that `*/*` takes."""
     for pattern in (form, f"{form.partition('/')[0]}/*", "*/*"):
         weights = [weight for kind, weight in wishes if kind == pattern]
         if weights:

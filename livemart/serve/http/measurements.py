@@ -1,4 +1,4 @@
-"""Measures what the server does, for Prometheus.
+"""Measures the work of the server, for Prometheus.
 
 Used by the envelope and by streams; `/metrics` shows it. The keys are those of the log events.
 """

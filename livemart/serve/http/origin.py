@@ -13,7 +13,7 @@ Network = IPv4Network | IPv6Network
 
 @lru_cache(maxsize=10_000)
 def origin_of(address: str) -> str:
-    """Return what counts as one address: for IPv6 the /64, which belongs to one client.
+    """Return the network that counts as one address: for IPv6 the /64, which is one client's.
 
     >>> origin_of("192.0.2.7"), origin_of("2001:db8:0:1:5::7")
     ('192.0.2.7', '2001:db8:0:1::/64')

@@ -1,4 +1,4 @@
-"""Counts what somebody takes, and gives it back evenly over a minute: a bucket for each.
+"""Counts the use of each caller, and gives it back evenly over a minute: a bucket for each.
 
 Used for wrong tokens of an address and for rows of a caller.
 """

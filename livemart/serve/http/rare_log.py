@@ -76,7 +76,7 @@ class _ToRareLog(logging.Handler):
 
 @contextmanager
 def redirected(log: RareLog, *loggers: str) -> Iterator[None]:
-    """Log what libraries log by `logging` as events of the project until the block ends."""
+    """Log the records of `logging` as events of the project until the block ends."""
     handler = _ToRareLog(log)
     redirected_loggers = [logging.getLogger(name) for name in loggers]
     before = [logger.propagate for logger in redirected_loggers]

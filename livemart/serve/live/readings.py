@@ -161,12 +161,12 @@ class Readings:
                 reading.cancel()
 
     def read_now(self, read: Callable[[SnapshotView], _Result]) -> Answer[_Result]:
-        """Return what `read` makes of the newest snapshot, and which that is; for a thread."""
+        """Return the answer of `read` on the newest snapshot, and which that is; for a thread."""
         with self._reader.snapshot() as view:
             return Answer(view.published, read(view))
 
     def find(self, key: Hashable, newest: Published) -> Answer[Any] | None:
-        """Return what is kept if it is of the newest snapshot, or of one still newer."""
+        """Return the kept answer if it is of the newest snapshot, or of one still newer."""
         answer = self.peek(key, newest)
         if answer is not None:
             self._hub.note_newer(answer.published)

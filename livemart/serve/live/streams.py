@@ -1,4 +1,4 @@
-"""Gives all streams the same ways: how they open, who has room, where a client is, what is new.
+"""Gives all streams the same ways: to open, to have room, to find a client's place, to see news.
 
 Used by the streams of `owner` and `models`. A stream ends with the right of its caller to see it,
 or with the server; while the store is away it waits.
@@ -112,7 +112,7 @@ def last_id(request: Request, after: str | None) -> str | None:
 
 
 def require_room(request: Request, caller: Caller) -> None:
-    """Refuse a stream beyond what the server, or the caller, may have open.
+    """Refuse a stream beyond the number that the server, or the caller, may have open.
 
     Raises:
         ProblemError: TOO_MANY_STREAMS.

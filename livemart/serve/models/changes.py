@@ -21,7 +21,7 @@ MOST_RESET = 50_000
 async def read_page(
     request: Request, caller: Caller, followed: Followed, position: Position
 ) -> Page | None:
-    """Return what is behind a position; None if there is no such model to follow any more."""
+    """Return the changes behind a position; None if the model can no longer be followed."""
     readings = part_of(request, Readings)
     # Others share the page of all changes: it waits behind nothing that this caller alone wants.
     line = "filtered changes" if followed.conditions else "changes"

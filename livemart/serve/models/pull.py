@@ -306,7 +306,7 @@ def _question_of(request: Request) -> str:
 def read_asked(
     request: Request, model: ServedModel, select: str | None = None, order: str | None = None
 ) -> RowQuestion:
-    """Return what a query asks of a model; its conditions are each under the column's name.
+    """Return the question of a query to a model; each condition is under the column's name.
 
     Raises:
         ProblemError: PARAMETER_UNKNOWN, PARAMETER_REPEATED, PARAMETER_WRONG.
@@ -325,7 +325,7 @@ def read_filters(
     end: datetime | None,
     time_column: str | None,
 ) -> Filters:
-    """Return what the parameters `key`, `from`, `to` and `time_column` ask for.
+    """Return the conditions of the parameters `key`, `from`, `to` and `time_column`.
 
     Raises:
         ProblemError: PARAMETER_WRONG.

@@ -1,4 +1,4 @@
-"""Reads what is behind a position in the changes of a model, and writes it as events for a stream.
+"""Reads the changes of a model behind a position, and writes them as events for a stream.
 
 Used in threads of the server and in side processes: so nothing here knows a request.
 """
@@ -40,7 +40,7 @@ class Followed:
     def of(
         cls, ids: EventIds, model: ServedModel, conditions: tuple[ColumnCondition, ...]
     ) -> Followed:
-        """Return what is followed of a model as it is now."""
+        """Return the followed part of a model as it is now."""
         return cls(
             ids, conditions, tuple(model.kinds[condition.column] for condition in conditions)
         )
@@ -72,7 +72,7 @@ class Page:
 def write_page(
     view: SnapshotView, followed: Followed, after: Position, most: int, *, is_small: bool = False
 ) -> Page | None:
-    """Return what is behind a position; None if there is no such model to follow any more.
+    """Return the changes behind a position; None if the model can no longer be followed.
 
     Args:
         view: the snapshot.

@@ -125,7 +125,7 @@ class Answers:
         return request.result
 
     async def _read_waiting(self) -> None:
-        """Read all that callers wait for by now in one query; what they ask meanwhile, next."""
+        """Read all that callers wait for by now in one query; later questions in the next."""
         while self._waiting:
             async with self._turn:
                 names = list(self._waiting)[:_TOGETHER]

@@ -36,7 +36,7 @@ BETWEEN = " \N{MIDDLE DOT} "
 
 @dataclass(frozen=True, slots=True)
 class ChartWish:
-    """The chart that the address asks for; empty is what the rules choose.
+    """The chart that the address asks for; if it is empty, the rules choose.
 
     `kind`: of a chart, or `none`. `x`: the column of times, or of names. `numbers`: columns of
     numbers. `by`: columns that name a line.
@@ -142,12 +142,12 @@ def chart_lines(chart: Chart, number: str, rows: Sequence[ChartRow]) -> tuple[li
 
 
 def series_name(row: ChartRow, names: Sequence[str]) -> str:
-    """Return what a row is called by these columns; an empty text if it is the only one."""
+    """Return the name of a row by these columns; an empty text if it is the only one."""
     return BETWEEN.join("\N{EN DASH}" if row[name] is None else str(row[name]) for name in names)
 
 
 def plotted(value: Any) -> float | None:
-    """Return where a number is drawn; None for what has no place: NULL, NaN and infinities."""
+    """Return where a number is drawn; None for NULL, NaN and infinities."""
     if value is None or isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     number = float(value)

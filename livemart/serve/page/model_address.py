@@ -1,4 +1,4 @@
-"""Holds the address of a model's page: what it asks for, and the addresses that it leads to.
+"""Holds the address of a model's page: its questions, and the addresses that it leads to.
 
 Used by a model's page, whose every choice is in its address. Its links and its form need no script.
 """
@@ -162,7 +162,7 @@ class ModelAddress:
         return self._write(asked)
 
     def hidden(self, *names: str) -> list[Pair]:
-        """Return what a form must send along, but for these parameters."""
+        """Return the parameters that a form must send along, but for these."""
         return self._without("after", *names)
 
     def download(self, form: str, most: int) -> str:

@@ -70,7 +70,7 @@ _MOMENT: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 @dataclass(frozen=True, slots=True)
 class ShownRows:
-    """Rows of a page: with the columns of `question`, and what the address says of them.
+    """Rows of a page, with the columns of `question` and the address that asks for them.
 
     `next`: the cursor of the rows behind them, None if there are none. `has_changed`: the rows of
     the page before were those of an earlier snapshot.

@@ -219,7 +219,7 @@ def build_columns(
 
 
 def build_conditions(address: ModelAddress) -> list[tuple[str, str]]:
-    """Return what the rows have in common, in words, each with the address without it."""
+    """Return the conditions of the rows in words, each with the address without it."""
     of_keys = [("key", text) for text in address.all("key")]
     of_time = [(name, text) for name in ("from", "to") for text in address.all(name)]
     pairs: list[Pair] = [*of_keys, *of_time, *address.conditions]

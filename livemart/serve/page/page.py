@@ -395,7 +395,7 @@ def _problem_page(request: Request, error: Exception) -> Response:
 
 
 def _model_path(request: Request) -> str | None:
-    """Return the path of a model's page without what was asked of it; None for another page."""
+    """Return the path of a model's page without its query; None for another page."""
     path = _own_path(_target_of(request).partition("?")[0])
     return path if path.startswith("/models/") else None
 

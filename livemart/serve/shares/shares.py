@@ -67,7 +67,7 @@ class Shares:
         measurements.waiting_pulls.set_function(lambda: self.turns.waiting)
 
     async def hold(self, request: Request, caller: Caller, kind: str, at_once: int = 0) -> _Held:
-        """Return what is held of the caller's share, when it is its turn; `end` gives it back.
+        """Return the held part of the caller's share, when it is its turn; `end` gives it back.
 
         Raises:
             ProblemError: TOO_MANY_AT_ONCE, TOO_MANY_ROWS.
@@ -114,7 +114,7 @@ class Shares:
         return _Held(self, owner, (kind, owner), at_once or self._at_once)
 
     def headers(self, held: _Held) -> dict[str, str]:
-        """Return what the caller has left (draft-ietf-httpapi-ratelimit-headers-10)."""
+        """Return the rest of the caller's share (draft-ietf-httpapi-ratelimit-headers-10)."""
         most = self.turns.room((), held.at_once)
         pulls = max(0, self.turns.room(held.line, held.at_once))
         left = self.rows.left(held.owner)
@@ -169,7 +169,7 @@ def note_rows(request: Request, count: int) -> None:
 
 
 def end_turn(scope: Scope) -> dict[str, str]:
-    """End the turn of a request, if it had one; return the headers that say what is left."""
+    """End the turn of a request, if it had one; return the headers with the rest of the share."""
     held = scope["state"].get(_STATE)
     if not isinstance(held, _Held):
         return {}

@@ -1,4 +1,4 @@
-"""Opens a change record of Debezium: the row after or before a change, what was done, and where.
+"""Opens a change record of Debezium: the row after or before a change, its kind and its place.
 
 Used by the reader of JSON lines, for sources with that envelope. The fields of a record are then
 those of the row and three added ones: `_operation`, `_sequence`, `_kept_values`.

@@ -34,7 +34,7 @@ NO_CONTENT = b"null"
 
 
 def read_avro_changes(group: Group, messages: Sequence[tuple[int, bytes]]) -> Chunk:
-    """Return the rows of some messages and what could not become one.
+    """Return the rows of some messages, and the messages that could not become one.
 
     Args:
         group: columns of the records; its rules say how to read them.
@@ -63,7 +63,7 @@ def read_avro_changes(group: Group, messages: Sequence[tuple[int, bytes]]) -> Ch
 
 
 class _Form(NamedTuple):
-    """How records of a schema are decoded, and what JsonConverter would say of their types."""
+    """How records of a schema are decoded, and the types that JsonConverter would write."""
 
     avro: Any
     connect: Schema

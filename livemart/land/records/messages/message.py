@@ -1,4 +1,4 @@
-"""Defines a message: a record of a log with what its broker keeps beside the content.
+"""Defines a message: a record of a log with its key, headers and time.
 
 Yielded by kinds of record logs that have more than numbers and contents.
 """

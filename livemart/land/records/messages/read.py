@@ -82,7 +82,7 @@ def _read_contents(group: Group, contents: list[tuple[int, bytes]]) -> Iterator[
 
 
 def read_csv_messages(group: Group, messages: Sequence[tuple[int, bytes]]) -> Chunk:
-    """Return the rows of some messages and what could not become one.
+    """Return the rows of some messages, and the messages that could not become one.
 
     Args:
         group: columns of the records, in the order of the fields.
@@ -107,7 +107,7 @@ def read_csv_messages(group: Group, messages: Sequence[tuple[int, bytes]]) -> Ch
 
 
 def read_avro_messages(group: Group, messages: Sequence[tuple[int, bytes]]) -> Chunk:
-    """Return the rows of some messages and what could not become one.
+    """Return the rows of some messages, and the messages that could not become one.
 
     Args:
         group: columns of the records; its `avro_schema` or `schema_registry` says how to read them.

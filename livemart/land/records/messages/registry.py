@@ -29,7 +29,7 @@ Definitions = tuple[str, ...]
 
 
 class RegistryAwayError(Exception):
-    """A registry that does not answer, or not with what was asked; it may later."""
+    """A registry that does not answer, or gives a wrong answer; it may be right later."""
 
 
 class RegistryDeniedError(RegistryAwayError, PermissionError):

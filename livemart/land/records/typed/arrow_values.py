@@ -53,7 +53,7 @@ def _values(column: pa.Array, calendar: Calendar) -> list[Any]:
 
 
 def _writer(kind: pa.DataType, calendar: Calendar) -> Callable[[int], Any] | None:
-    """Return what writes a value that is a count of some unit; None for other types."""
+    """Return the function that writes a count of some unit; None for other types."""
     types = pa.types
     if types.is_date32(kind):
         return calendar.day

@@ -34,7 +34,7 @@ _HEADER = {
 
 
 def read_avro(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
-    """Yield the records of a file, numbered from 1; what is behind a broken one is one refusal.
+    """Yield the records of a file, numbered from 1; all behind a broken one is one refusal.
 
     Args:
         group: columns of the records.

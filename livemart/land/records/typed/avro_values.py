@@ -78,7 +78,7 @@ def _for_fastavro(read: _Read) -> Callable[..., Any]:
 
 @cache
 def _readers(calendar: Calendar) -> dict[str, _Read]:
-    """Return what reads a value, by the names of its type and its logical type."""
+    """Return the function that reads a value, by the names of its type and its logical type."""
     readers: dict[str, _Read] = {
         "int-date": lambda days, _: calendar.day(days),
         "int-time-millis": lambda count, _: time_text(count * 1_000_000),

@@ -1,4 +1,4 @@
-"""Knows from which day on the dates and times of a file mean what they say.
+"""Knows from which day on the dates and times of a file are of today's calendar.
 
 Used by the readers of Parquet and Avro. Files of the calendar of Spark 2 hold other days than those
 of ISO 8601.
@@ -16,7 +16,7 @@ from livemart.land.records.untyped_values import Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """From which day, and microsecond, since 1970 on values mean what they say; None: all do.
+    """From which day, and microsecond, since 1970 on values are exact; None: all are.
 
     `name`: the calendar of those before.
     """

@@ -29,7 +29,7 @@ _BINARY = "binary"
 
 
 def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, Any]]]) -> Chunk:
-    """Return the rows of some records and what could not become one.
+    """Return the rows of some records, and the records that could not become one.
 
     Args:
         group: columns of the records.

@@ -1,1 +1,1 @@
-"""The landing folder: which files there are, what they hold, what is wrong with them."""
+"""The landing folder: its files, their content and their mistakes."""

@@ -1,4 +1,4 @@
-"""Reads deliveries of files: which files a micro-batch reads, and what they were when it began.
+"""Reads deliveries of files: the files of a micro-batch, with their state when it began.
 
 Used by landing for sources that read the landing folder. The receipt of a delivery is
 `{"files": [...], "changed": [...]}`, identities of files: those that it reads, and those of earlier
@@ -80,7 +80,7 @@ class DeliveredFiles:
         )
 
     def problems(self, delivery: Delivery) -> Sequence[DeliveryProblem]:
-        """Return what is wrong with its files."""
+        """Return the mistakes of its files."""
         read = [file_problem(self._folder, file) for file in files_of(delivery)]
         return [
             *(problem for problem in read if problem is not None),
@@ -88,7 +88,7 @@ class DeliveredFiles:
         ]
 
     def parts(self, delivery: Delivery, record_format: str) -> Sequence[FilePart]:
-        """Return what is to be read of its files; those outside of the folder are left out."""
+        """Return the parts of its files to read; files outside of the folder are left out."""
         return [
             part
             for file in files_of(delivery)

@@ -79,7 +79,7 @@ class Elements:
         return ended
 
     def end(self) -> tuple[int, bytes]:
-        """Return what the last block has left."""
+        """Return the rest of the last block."""
         self._unended.add(self._escape)
         return self._count + 1, self._unended.end()
 

@@ -96,7 +96,7 @@ class LandingFolder:
         return any(part.startswith((".", "_")) for part in path.relative_to(self.root).parts)
 
     def identify(self, path: Path) -> FileIdentity | None:
-        """Return what the file is now, None if it is gone."""
+        """Return the present state of the file, None if it was removed."""
         try:
             with path.open("rb") as file:
                 status = os.fstat(file.fileno())
@@ -144,7 +144,7 @@ def _parts_of(pattern: str) -> list[list[str]]:
 
 
 def spelled_out(pattern: str) -> list[str]:
-    """Return patterns of Python's that find together what one of Hadoop's finds.
+    """Return patterns of Python's that together find the files of one of Hadoop's.
 
     >>> spelled_out("{eu,us}/[^a]*.{csv,json{,l}}")
     ['eu/[!a]*.csv', 'eu/[!a]*.json', 'eu/[!a]*.jsonl', 'us/[!a]*.csv', 'us/[!a]*.json', \

@@ -21,7 +21,7 @@ READ_BYTES = 4 << 20
 
 
 def read_lines(path: Path, span: Span = WHOLE, run_bytes: int = READ_BYTES) -> Iterator[Lines]:
-    """Yield the file's lines in runs of about `run_bytes`; a compressed file as what is in it.
+    """Yield the lines of a file, unpacked if it is compressed, in runs of about `run_bytes`.
 
     A byte order mark at the start is dropped. The last line needs no line end.
     """

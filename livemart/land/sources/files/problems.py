@@ -1,4 +1,4 @@
-"""Says what is wrong with a delivered file as a whole.
+"""Describes the mistakes of a delivered file as a whole.
 
 Used while a micro-batch is read. A file that can be passed over is a dead letter of each source
 that reads it. A file that was removed, changed or unreadable before it landed stops the batch, so
@@ -29,7 +29,7 @@ def file_problem(folder: LandingFolder, before: FileIdentity) -> DeliveryProblem
 
 
 def changed_since(now: FileIdentity) -> DeliveryProblem:
-    """Return what is wrong with a file that was changed after it was landed."""
+    """Return the problem of a file that was changed after it was landed."""
     detail = (
         f"changed after it was landed, to {now.size} bytes: what is new is not "
         "read; deliver it under another name"
@@ -81,7 +81,7 @@ def _away(name: str, why: str) -> SourceError:
 
 
 def changed(before: FileIdentity, now: FileIdentity, batch_id: int) -> SourceError:
-    """Return the error for a file that is not what it was when its batch was begun."""
+    """Return the error for a file that was changed after its batch had begun."""
     begun = f"when batch {batch_id} was begun"
     difference = (
         f"was modified at {_time(before)} {begun}, now at {_time(now)}"

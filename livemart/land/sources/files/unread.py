@@ -43,7 +43,7 @@ class UnreadFiles:
 
 
 def unread_files(warehouse: StoragePlace, landing: Path) -> tuple[UnreadFiles, ...]:
-    """Return what the sources of the last stream do not read, by folder, the most files first.
+    """Return the files that no source of the last stream reads, by folder, the most files first.
 
     At most five folders, of the first 20,000 files that are met. Nothing before the first stream.
     """

@@ -19,7 +19,7 @@ _WATCHED_FILES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """A file that was landed: what it was when last seen, and who read it."""
+    """A file that was landed: its state when last seen, and its readers."""
 
     now: FileIdentity
     relations: tuple[str, ...]
@@ -47,7 +47,7 @@ class WatchedFiles:
             self.add(manifest)
 
     def add(self, manifest: Manifest) -> None:
-        """Watch what a micro-batch has landed, and what it found changed as it is now."""
+        """Watch the files that a micro-batch has landed, and those that it found changed."""
         latest: dict[str, _Watched] = {}
         for delivery in manifest.deliveries:
             for file in files_of(delivery):

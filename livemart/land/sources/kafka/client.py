@@ -91,7 +91,7 @@ class KafkaTopic:
 
 
 class KafkaUnreadableError(Exception):
-    """A cluster that does not answer, or not with what was asked."""
+    """A cluster that does not answer, or gives a wrong answer."""
 
 
 class KafkaDeniedError(KafkaUnreadableError, PermissionError):
@@ -274,7 +274,7 @@ class KafkaClient:
             raise self._error(error.args[0].str(), error.args[0]) from None
 
     def _error(self, text: str, error: KafkaError | None = None) -> KafkaUnreadableError:
-        """Return the error with what the client said last, which often is the cause."""
+        """Return the error with the client's last message, which often is the cause."""
         if self._asking is not None:
             # Lets the client say what is still to be heard.
             self._asking.poll(0)

@@ -25,7 +25,7 @@ _OWN = (
 
 
 def check_client(client: Mapping[str, object], secrets: Mapping[str, object]) -> Iterator[str]:
-    """Yield what is wrong with the settings of a client and the names of its secrets."""
+    """Yield the mistakes in the settings of a client and the names of its secrets."""
     for name, value in client.items():
         if is_secret(name):
             yield (
@@ -41,7 +41,7 @@ def check_client(client: Mapping[str, object], secrets: Mapping[str, object]) ->
 
 
 def check_moment(option: str, value: object, words: Sequence[str]) -> Iterator[str]:
-    """Yield what is wrong with a place in a log, as `start` and `end` name one."""
+    """Yield the mistakes in a place of a log, as `start` and `end` name one."""
     if isinstance(value, Mapping):
         for name, offset in value.items():
             if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:

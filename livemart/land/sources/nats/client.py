@@ -61,7 +61,7 @@ class NatsClient:
         self._subjects = list(subjects)
 
     def bounds(self) -> StreamBounds:
-        """Return what the stream holds."""
+        """Return the content of the stream."""
         return asyncio.run(self._bounds())
 
     def time_of(self, start: int) -> datetime | None:

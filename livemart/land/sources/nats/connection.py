@@ -35,7 +35,7 @@ logging.getLogger("asyncio").addFilter(lambda record: record.msg != _OF_EVERY_EN
 
 
 class NatsUnreadableError(Exception):
-    """A server that does not answer, or not with what was asked."""
+    """A server that does not answer, or gives a wrong answer."""
 
 
 class NatsDeniedError(NatsUnreadableError, PermissionError):

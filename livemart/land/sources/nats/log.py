@@ -60,7 +60,7 @@ class NatsLog:
         read_secrets(self.secrets)
 
     def steady(self) -> NatsLog:
-        """Return the log with what the stream holds now."""
+        """Return the log with the present content of the stream."""
         log = copy(self)
         # An object that nothing is set in holds what it was asked for once.
         log.__dict__["_steady_bounds"] = self._bounds()

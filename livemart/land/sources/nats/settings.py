@@ -25,7 +25,7 @@ _NO_STREAM = re.compile(r"[\s.*>/\\]")
 
 
 def check_servers(servers: object) -> Iterator[str]:
-    """Yield what is wrong with the addresses of servers."""
+    """Yield the mistakes in the addresses of servers."""
     addresses = server_list(servers) if isinstance(servers, str) else []
     if not addresses:
         yield "servers: write `nats://host:port`, several with commas"
@@ -50,7 +50,7 @@ def server_list(servers: str) -> list[str]:
 
 
 def check_stream(stream: object, subjects: object, name: object) -> Iterator[str]:
-    """Yield what is wrong with the names of a stream and its servers, and what is read of it."""
+    """Yield the mistakes in the names of a stream, of its servers and of its subjects."""
     if not isinstance(stream, str) or not stream:
         yield "stream: write the name of a stream"
     elif _NO_STREAM.search(stream):
@@ -64,7 +64,7 @@ def check_stream(stream: object, subjects: object, name: object) -> Iterator[str
 
 
 def check_connection(client: object, secrets: object) -> Iterator[str]:
-    """Yield what is wrong with the settings of a client and the names of its secrets."""
+    """Yield the mistakes in the settings of a client and the names of its secrets."""
     if not isinstance(client, Mapping):
         yield f"client: write settings with values; they are {', '.join(_CLIENT)}"
         client = {}
