@@ -1,4 +1,4 @@
-"""Says what a stored total proves about the sum that it stands for.
+"""Tells how much a stored total proves about its sum.
 
 Used by signed changes and running totals. Without ANSI mode a sum of integers wraps, and a sum of
 decimals that overflows is NULL. A cast wraps a value that it cannot hold, or makes it NULL. So a
@@ -78,7 +78,7 @@ def sum_type(argument: pa.DataType) -> pa.DataType | None:
 
 
 def sum_limits(argument: pa.DataType, steps: Sequence[SumStep]) -> SumLimits | None:
-    """Return what totals of a column are worth; None if they are rounded or do not tell.
+    """Return how exact the totals of a column are; None if they are rounded or do not tell.
 
     Args:
         argument: what is summed.
@@ -130,7 +130,7 @@ def _scale(kind: pa.DataType) -> int:
 
 
 def _bound(kind: pa.DataType) -> int:
-    """Return what every whole part of the type is below; at most its magnitude for integers."""
+    """Return a bound of every whole part of the type; at most its magnitude for integers."""
     if pa.types.is_integer(kind):
         return int(2 ** (kind.bit_width - 1))
     # A decimal without whole digits is below one.

@@ -169,7 +169,7 @@ def _shortest_way(
     warehouse: Warehouse,
     versions: CheckedVersions,
 ) -> ChangedTest | TestResult | None:
-    """Return what tells how a test ends now, or how it ends; None if it must run in full."""
+    """Return a test over changes, or its result; None if it must run in full."""
     try:
         if before != "pass":
             return prover.moved_test(test, warehouse, versions)
@@ -331,7 +331,7 @@ class _Reader:
             self._views.close()
 
     def names(self, rows: Mapping[int, pa.Table]) -> Callable[[Occurrence], str]:
-        """Return what names an occurrence: the given rows, else the whole table."""
+        """Return the relation of an occurrence: the given rows, else the whole table."""
 
         def name_of(occurrence: Occurrence) -> str:
             if occurrence.index in rows:

@@ -37,7 +37,7 @@ from livemart.spark_sql import unquoted
 
 @dataclass(frozen=True, slots=True)
 class RowTest:
-    """A test over some rows: its SQL, and by occurrence what it reads instead of a whole table."""
+    """A test over some rows: its SQL, and by occurrence the rows that replace a whole table."""
 
     flat: Flat
     rows: Mapping[int, pa.Table]
@@ -111,7 +111,7 @@ class Prover:
     def unedited(
         self, outcomes: Mapping[str, str], fingerprints: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the outcomes of those tests that are what they were when they had them.
+        """Return the outcomes of the tests that have not changed since.
 
         A test that was edited, or reads a view that was, proves nothing about its new self.
         """
@@ -188,7 +188,7 @@ class Prover:
         return None if new is None or removed is None else ChangedTest(test, new, failures, removed)
 
     def remember(self, test: DataTest, failures: int | None, versions: CheckedVersions) -> None:
-        """Note how many rows fail a test at these versions; what passes needs no note."""
+        """Note how many rows fail a test at these versions; a test that passes needs no note."""
         self._failures.pop(test.unique_id, None)
         if failures:
             self._failures[test.unique_id] = (failures, versions.now)

@@ -295,7 +295,7 @@ def revoke_token(token_id: str, **flags: Any) -> None:
     help="Show only models planned otherwise than there; exit with 1 if one turned full.",
 )
 def plan(output: str, strict: bool, against: str | None, **flags: Any) -> None:
-    """Show how each model is refreshed, and what prevents a cheaper way."""
+    """Show how each model is refreshed, and why no cheaper way is possible."""
     with reported_errors(flags) as settings:
         from livemart.inspect.plan_difference import (
             compare_plans,

@@ -34,7 +34,7 @@ class RecentMatches:
         self._recent: list[tuple[pds.Expression, Matches]] = []
 
     def of(self, filter: pds.Expression) -> Matches:
-        """Return what is known of a filter, nothing if it is new."""
+        """Return the known matches of a filter, nothing if it is new."""
         with self._lock:
             for place, (expression, _) in enumerate(self._recent):
                 if expression.equals(filter):

@@ -1,4 +1,4 @@
-"""Lists the late corrections of windows that were final: which, how late, and what they changed.
+"""Lists the late corrections of windows that were final: which, how late, and the changed rows.
 
 Used by the command `corrections`. A model that says of its rows whether they are final (the macro
 `is_final`) is compared from snapshot to snapshot; nothing is kept for it but the tables' history.

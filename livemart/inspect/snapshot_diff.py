@@ -59,7 +59,7 @@ class ModelDiff:
 def diff_snapshots(
     warehouse: StoragePlace, first: Snapshot, second: Snapshot, chosen: str | None = None
 ) -> Iterator[ModelDiff]:
-    """Yield what differs, a model of either snapshot at a time, by unique id.
+    """Yield the differences, a model of either snapshot at a time, by unique id.
 
     Args:
         warehouse: root of all tables.

@@ -34,7 +34,7 @@ def noted(tag: Tag, landed: Landed) -> Tag:
 
 
 def read_note(warehouse: Warehouse, relation: str, batch_id: int, before: int) -> Landed:
-    """Return what a source committed in a batch; its table had version `before` until then."""
+    """Return the note of a source's commit in a batch; before it the table had version `before`."""
     for version in range(warehouse.version(relation), before, -1):
         note = warehouse.metadata_of(relation, version)
         if note.get("batch_id") == str(batch_id) and _NOTE in note:

@@ -43,7 +43,7 @@ class IngestedKeys:
         self._keep(entries)
 
     def find(self, source: str, key: str) -> IngestedRequest | None:
-        """Return what was handed over under a key."""
+        """Return the request that was handed over under a key."""
         return self._requests.get((source, key))
 
     def note(self, source: str, file: str, keys: Mapping[str, tuple[str, int]]) -> None:

@@ -55,7 +55,7 @@ class SourceLag:
 
 
 def source_lags(warehouse: StoragePlace, landing: Path | None) -> dict[str, SourceLag]:
-    """Return what waits for each source table that the stream has begun to read.
+    """Return the lag of each source table that the stream has begun to read.
 
     Args:
         warehouse: root of all tables.

@@ -178,7 +178,7 @@ class MicroBatch:
         return list(groups.values())
 
     def _decide(self, names: Sequence[str], delivery: Delivery) -> None:
-        """Read a delivery for a group and work out what changes; nothing is committed yet."""
+        """Read a delivery for a group and compute its changes; nothing is committed yet."""
         self.reading[:] = names
         sources = [self.sources[name] for name in names]
         reader = self.readers[names[0]]

@@ -154,7 +154,7 @@ def count_judged(table: pa.Table, counts: SpoolCounts) -> None:
 
 
 def new_stem() -> str:
-    """Return what no other file of this host is called."""
+    """Return a name that no other file of this host has."""
     return f"ingest-{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}-{next(_numbers)}"
 
 

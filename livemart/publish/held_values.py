@@ -80,7 +80,7 @@ def _first_beyond(column: pa.Array) -> tuple[int, str] | None:
 
 
 def _shown_row(model: ServedModel, row: pa.Table, beyond: str) -> str:
-    """Return the key of a row, or what it holds beside the value."""
+    """Return the key of a row, or its columns beside the value."""
     names = model.row_key or tuple(name for name, kind in model.columns if kind != "json")
     parts = [f"{name} = {_shown(row.column(name)[0])}" for name in names if name != beyond]
     return ", ".join(parts)[:_SHOWN] or "that has no other column"

@@ -93,7 +93,7 @@ def fill(
 
 
 def row_hash(model: ServedModel, row: _Values) -> str:
-    """Return what tells a row of a model without key from all others."""
+    """Return a hash that identifies a row of a model without key."""
     text = write_json([json_value(value) for value in row])
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
 

@@ -59,7 +59,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """The model stays as it is; `aside` is what the row says of it."""
+    """The model stays as it is; `aside` is its entry in the snapshot's row."""
 
     aside: SetAside
 

@@ -241,7 +241,7 @@ def _distinct(pieces: Sequence[pa.Table], zone: TimeZone) -> pa.Table:
 
 
 def _with_blanks(keys: pa.Table, name: str) -> pa.Table:
-    """Return keys in which NULL and what the table holds as NULL go together."""
+    """Return keys in which NULL and the table's form of NULL go together."""
     place, column = keys.column_names.index(name), keys.column(name)
     if not pa.types.is_string(column.type):
         return keys
@@ -300,7 +300,7 @@ class _Touched:
         return self._rows[occurrence]
 
     def relation(self, asked: RowsOf) -> Statement:
-        """Return what stands for some rows of an occurrence in a statement."""
+        """Return the text by which a statement reads some rows of an occurrence."""
         occurrence = asked.occurrence
         if asked.kind == "touched":
             return self._view("touched", occurrence, with_both_zeros(self.rows(occurrence)))

@@ -274,7 +274,7 @@ def _computed(run: ModelRun, plains: list[Plain], rows: pa.Table) -> dict[str, p
 
 
 def _limits(run: ModelRun, running: Running) -> tuple[SumLimits, ...]:
-    """Return what each total is worth.
+    """Return how exact each total is.
 
     Raises:
         Inapplicable: NOT_CARRIED_ON, if one is rounded, or no exact number.

@@ -87,7 +87,7 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
 
 
 def _limits(run: ModelRun, outputs: Sequence[Output]) -> Mapping[str, SumLimits] | None:
-    """Return what the totals of each sum are worth; None if one is not exact."""
+    """Return how exact the totals of each sum are; None if one is not."""
     # Inputs whose columns took other types make other sums of the same SQL.
     key = (run.plan.fingerprint, run.stored.schema, *(source.new.schema for source in run.inputs))
     if key not in run.sum_limits:
@@ -100,7 +100,7 @@ def _limits(run: ModelRun, outputs: Sequence[Output]) -> Mapping[str, SumLimits]
 
 
 def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
-    """Return what the totals of a sum are worth, whichever branch of the query they are from."""
+    """Return how exact the totals of a sum are, whichever branch of the query they are from."""
     stored = SumStep(run.stored.fields[output.name].type)
     limits = []
     for summed in output.summed:

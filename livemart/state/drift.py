@@ -72,7 +72,7 @@ class DriftedField:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> DriftedField:
-        """Return what `asdict` has taken apart."""
+        """Return the drift that `asdict` has taken apart."""
         parts = {"kind": DriftKind(content["kind"]), "unused_by": tuple(content["unused_by"])}
         return cls(**{**content, **parts})
 

@@ -154,7 +154,7 @@ def run_to_json(run: LastRun) -> Any:
 
 
 def run_from_json(value: Any) -> LastRun | None:
-    """Return what `run_to_json` was given; None for values of another version."""
+    """Return the run that `run_to_json` was given; None for values of another version."""
     try:
         return _FORM.validate_python(value)
     except ValidationError:

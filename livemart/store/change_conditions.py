@@ -67,7 +67,7 @@ def _stored(kind: str, plain: Any) -> Any:
 
 
 def _in_order(value: Any) -> Any:
-    """Return what Python compares as the databases compare the value: NaN is above all numbers."""
+    """Return a key by which Python compares as the databases do: NaN is above all numbers."""
     if isinstance(value, float):
         return (True, 0.0) if math.isnan(value) else (False, value)
     return value

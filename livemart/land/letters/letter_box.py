@@ -39,7 +39,7 @@ class LetterBox:
         self._letters.setdefault(schema.lower(), []).append(letters)
 
     def commit(self) -> None:
-        """Commit what was put in."""
+        """Commit the letters that were put in."""
         for schema, held in sorted(self._letters.items()):
             relation = dead_letters.relation_of(schema)
             if sum(it.count for it in held if not it.in_memory) > MOST_LETTERS_IN_MEMORY:

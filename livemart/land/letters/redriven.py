@@ -49,7 +49,7 @@ def marks_relation(letters: str) -> str:
 
 
 def letter_key(letter: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what tells a letter from all others."""
+    """Return the identity of a letter."""
     return tuple(letter[name] for name in LETTER_KEY)
 
 

@@ -47,7 +47,7 @@ class Sightings:
     filled: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Sightings) -> Sightings:
-        """Return what two parts of a batch show."""
+        """Return the drift that two parts of a batch show."""
         names = dict.fromkeys((*self.filled, *other.filled))
         return Sightings(
             {*self.rescued, *other.rescued},
@@ -58,7 +58,7 @@ class Sightings:
 
 
 def sightings_in(judged: pa.Table, position: int, rows: pa.Table, source: SourceTable) -> Sightings:
-    """Return what judged records show.
+    """Return the drift that judged records show.
 
     Args:
         judged: records of a group; fields that became columns are rescued no more.

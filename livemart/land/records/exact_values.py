@@ -115,7 +115,7 @@ def _refuse_depth(raw: bytes) -> None:
 
 
 def refuse_characters(value: Any) -> None:
-    """Refuse what no table takes, wherever it is in a value; raises MalformedError."""
+    """Refuse values that no table takes, at any depth; raises MalformedError."""
     match value:
         case RepeatedKeys():
             _unique(value.pairs)

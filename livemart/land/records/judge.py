@@ -261,7 +261,7 @@ def _refused_rows(group: Group, place: Place, refused: Sequence[Refused]) -> pa.
 
 
 def kept_text(record: bytes) -> str:
-    """Return what a dead letter keeps of a record."""
+    """Return the text of a record that a dead letter keeps."""
     text = record[:KEPT_RECORD_BYTES].decode("utf-8", errors="backslashreplace")
     return text.replace("\0", "\\x00")
 

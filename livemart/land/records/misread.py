@@ -29,7 +29,7 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
 def misread_file(head: bytes) -> str | None:
-    """Return what a file is that cannot be lines, by its first 300 bytes; None if it may be.
+    """Return the kind of a file that has no lines, by its first 300 bytes; None if it may have.
 
     >>> misread_file(b"Obj\\x01...")
     'the file is an Avro file: write `format: avro` for its source, or correct the `path`'
@@ -41,7 +41,7 @@ def misread_file(head: bytes) -> str | None:
 
 
 def misread_json(raw: bytes) -> str | None:
-    """Return what a content is that is no JSON object, None if it looks like none of these.
+    """Return the kind of a content that is no JSON object, None if it is not recognized.
 
     >>> misread_json(b'{"id": 1}, {"id": 2}')
     'several objects in one: write one object a line (`jq -c .` does), or all as one array'

@@ -107,7 +107,7 @@ class LogLooks:
 
 
 def log_looks(warehouse: StoragePlace) -> dict[str, LogLook]:
-    """Return the looks that were kept, by relation; nothing of what cannot be read."""
+    """Return the stored looks, by relation; without those that cannot be read."""
     with suppress(OSError):
         return read_state_file(StateFolder(warehouse).log_looks, dict[str, LogLook]) or {}
     return {}

@@ -82,7 +82,7 @@ class LastingRecordLog(RecordLog, Protocol):
         ...
 
     def absent(self) -> Collection[str]:
-        """Return what the options name and is not there."""
+        """Return the parts that the options name and the log lacks."""
         ...
 
 

@@ -83,7 +83,7 @@ class TakenRecords:
 
 @dataclass(frozen=True, slots=True)
 class BatchSource:
-    """One source of a micro-batch, with what its records are decided by.
+    """One source of a micro-batch, with the rules and stored rows that decide its records.
 
     `position`: of the source in its group of judged records; `before`: the tables before the batch;
     `stamp`: batch id and arrival time. Fields that became columns are in the table, and rescued no

@@ -39,7 +39,7 @@ def holds(condition: str | None, rows: pa.Table, spark: SparkSession) -> np.ndar
 
 
 def compile_condition(condition: str, schema: pa.Schema) -> Mask | None:
-    """Return the condition as a function on tables, None if only Spark can say what it means.
+    """Return the condition as a function on tables, None if only Spark can evaluate it.
 
     Known: comparisons of string, integer and boolean columns with a literal of their type, IN,
     IS NULL, AND, OR, NOT.

@@ -134,7 +134,7 @@ def joined_lateral(
 
 
 def _chooses(select: exp.Select) -> bool:
-    """Return True if a SELECT compares rows before what it yields is compared with anything."""
+    """Return True if a SELECT compares rows before its output is compared with anything."""
     return select.find(exp.Window) is not None or any(
         map(select.args.get, ("limit", "offset", "qualify"))
     )
@@ -215,7 +215,7 @@ def _aliases(select: exp.Select) -> list[str]:
 
 
 def _named(keys: Sequence[EquiKey], sorts: Sequence[Expr]) -> list[Expr]:
-    """Return a select list of the keys inside, and of what LIMIT goes by."""
+    """Return a select list of the keys inside, and of the order of LIMIT."""
     names = [*_names(_KEY, len(keys)), *_names(_ORDER, len(sorts))]
     values = [*(key.right for key in keys), *sorts]
     return [

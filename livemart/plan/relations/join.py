@@ -166,7 +166,7 @@ class Join(Relation):
     def _once(
         self, question: tuple[str, ...], answer: Callable[[], list[KeyQuery]]
     ) -> list[KeyQuery]:
-        """Return, or raise, what was said before to the same question."""
+        """Return, or raise, the earlier answer to the same question."""
         if question not in self._answers:
             try:
                 self._answers[question] = answer()
@@ -277,7 +277,7 @@ class Join(Relation):
         ]
 
     def _needed(self, keys: Sequence[EquiKey], exprs: Sequence[Expr]) -> _Needed:
-        """Return what a join by these keys asks of each side, for some expressions."""
+        """Return the expressions that are needed of each side of a join by these keys."""
         needed: _Needed = {"left": {}, "right": {}}
         for key in keys:
             needed["left"].setdefault(sql_of(key.left), key.left)

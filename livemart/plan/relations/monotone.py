@@ -80,7 +80,7 @@ def base_time(expr: Expr) -> tuple[str, int] | None:
 
 
 def restriction_of(want: Want) -> Restriction:
-    """Return which rows of a stored relation are enough for what is wanted of it.
+    """Return the rows of a stored relation that are enough for a restriction of it.
 
     >>> show(
     ...     "select date_trunc('hour', ordered_at) as hour, max(amount) as most"

@@ -209,7 +209,7 @@ def _grouped_above_window(gates: Sequence[Gate]) -> str | None:
 
 
 def _in_the_way(relation: Relation, expr: exp.Expr) -> tuple[str, str] | None:
-    """Say why an output column that is a key of every step confines nothing, and what would help.
+    """Return why an output column that is a key of every step confines nothing, and a suggestion.
 
     None of a column that is no such key, or that confines.
     """

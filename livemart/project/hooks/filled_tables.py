@@ -101,7 +101,7 @@ def _written_by(project: Project, owner: str | None, statement: str) -> Iterable
 
 
 def _is_unknown(statement: str) -> bool:
-    """Return True of a hook that only a run renders, if its text does not say what it does."""
+    """Return True of a hook that only a run renders, if its text does not show its effect."""
     text = statement.removeprefix(NOT_RENDERED)
     return text != statement and _WRITES.match(bare_statement(text)) is None and "{" in text
 

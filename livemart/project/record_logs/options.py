@@ -32,7 +32,7 @@ def frozen_option(value: object) -> Any:
 
 
 def plain_option(value: Any) -> Any:
-    """Return what `frozen_option` was given.
+    """Return the value that `frozen_option` was given.
 
     >>> plain_option(frozen_option(["a", {"b": [1]}]))
     ['a', {'b': [1]}]

@@ -32,7 +32,7 @@ class Seal:
         self._key = key
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a side process needs to seal: not the key that signs sessions."""
+        """Return the key by which a side process seals: not the one that signs sessions."""
         return {"_keys": self._keys}
 
     @cached_property
@@ -52,7 +52,7 @@ class Seal:
         return base64.urlsafe_b64encode(whole).rstrip(b"=").decode()
 
     def open(self, text: str, *purpose: object) -> bytes | None:
-        """Return what was sealed for this purpose; None if this text was not."""
+        """Return the content that was sealed for this purpose; None if this text was not."""
         try:
             whole = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
         except (binascii.Error, ValueError):

@@ -127,7 +127,7 @@ class TimedProtocol(H11Protocol):
         self.transport.abort()
 
     def _observe(self) -> None:
-        """Note what is waited for now; a deadline begins when that is something else."""
+        """Note the phase of the request; each new phase begins a deadline."""
         cycle = self.cycle
         is_between = cycle is None or cycle.response_complete
         if is_between:

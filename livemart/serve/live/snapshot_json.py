@@ -63,7 +63,7 @@ def times_of(server_time: datetime, checked_at: datetime | None) -> Body:
 
 
 def with_times(body: bytes, now: datetime, checked_at: datetime | None) -> bytes:
-    """Return the JSON object `body` with what is never kept of it as its first members."""
+    """Return the JSON object `body` with its times, which are never kept, as first members."""
     return to_json(times_of(now, checked_at))[:-1] + b"," + body[1:]
 
 

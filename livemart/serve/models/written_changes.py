@@ -46,7 +46,7 @@ class Followed:
         )
 
     def fits(self, model: ServedModel) -> bool:
-        """Return True if the conditions mean in a model what they meant when they were read."""
+        """Return True if the conditions mean the same in a model as when they were read."""
         pairs = zip(self.conditions, self.kinds, strict=True)
         return all(model.kinds.get(condition.column) == kind for condition, kind in pairs)
 

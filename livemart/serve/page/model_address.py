@@ -68,7 +68,7 @@ class ModelAddress:
 
     @property
     def conditions(self) -> list[Pair]:
-        """The columns with what is asked of them, in the API's form."""
+        """The columns with their conditions, in the API's form."""
         of_page = {*OF_ROWS, *_OF_A_PAGE, *_OF_THE_FORM, *_OF_THE_CHART}
         return [(name, text) for name, text in self.asked if name not in of_page]
 

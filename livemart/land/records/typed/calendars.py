@@ -45,7 +45,7 @@ SPARK_2 = Calendar(FIRST_DAY, FIRST_SECOND * 1_000_000, "the calendar of Spark 2
 
 
 def calendar_of(notes: Mapping[str, str]) -> Calendar:
-    """Return the calendar of a file by what its writer noted in it.
+    """Return the calendar of a file by the notes of its writer.
 
     >>> calendar_of({"org.apache.spark.version": "4.2.0"}) is ISO
     True
