@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as pds
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
@@ -184,3 +187,40 @@ def test_files_that_two_versions_share_are_not_read_to_tell_them_apart(
     assert cold.rows_apart(RELATION, 0, None).schema.equals(SMALL)
     with pytest.raises(RefreshError, match="VERSION_GONE"):
         cold.rows_apart(RELATION, new, 0)
+
+
+@pytest.mark.extended
+def test_no_commit_leaves_an_object_or_rows_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream commits for months."""
+    # Full after the first batches.
+    monkeypatch.setattr("livemart.delta.open_tables._CACHED_INDEXES", 8)
+    warehouse = Warehouse(tmp_path, 64 * 1024)
+    warehouse.create(RELATION, SMALL)
+    place = pds.field("id")
+
+    def refresh(batch: int) -> None:
+        rows = [(batch * 100 + number, "new", 0, 1) for number in range(100)]
+        before = warehouse.version(RELATION)
+        gone = [((batch - 1) * 100 + number, "new", 1, 0) for number in range(100)]
+        commit = warehouse.commit(RELATION, diff(*rows, *gone), tag(batch), key=["id"])
+        for version in (before, commit.version):
+            warehouse.read(RELATION, version, filter=place >= batch * 100)
+        warehouse.changes(RELATION, before, commit.version)
+
+    def held() -> tuple[int, int]:
+        gc.collect()
+        return sys.getallocatedblocks(), pa.total_allocated_bytes()
+
+    warehouse.commit(RELATION, diff(*((number, "new", 0, 1) for number in range(100))), tag(0))
+    for batch in range(1, 41):
+        refresh(batch)
+    objects, rows_bytes = held()
+    for batch in range(41, 81):
+        refresh(batch)
+    later_objects, later_bytes = held()
+
+    # One object that stays is two or three blocks of memory.
+    assert later_objects - objects < 2.5 * 40
+    assert later_bytes - rows_bytes < 256 * 1024
