@@ -1,4 +1,4 @@
-"""kill -9 of a runner's Python alone: its JVM may still write, so it has the lock until it ends."""
+"""A runner's Python alone dies: its JVM may write on, and a lease in a bucket outlives it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 from livemart.errors import StateError
+from livemart.state.lease import break_lease, read_lease
 from livemart.state.lock import hold_warehouse, is_held
+from tests.services.bucket import Buckets
+from tests.storages import bucket_server, storage_in_bucket  # noqa: F401
+from tests.waits import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.processes
@@ -57,3 +61,54 @@ def test_a_runner_waits_for_the_jvm_of_a_killed_one(
     with hold_warehouse(tmp_path) as lock:
         assert lock.holder.pid == os.getpid()
     assert not is_said_to_live
+
+
+_HOLDER = """
+import sys
+from livemart.state import lease
+from livemart.state.lock import hold_warehouse
+from livemart.storage.location import Location
+
+lease._RENEWAL_S = 0.1
+with hold_warehouse(Location.parse(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.extended
+def test_a_lease_in_a_bucket_ends_its_runner_once_it_is_broken_and_outlives_a_kill(
+    bucket_server: Buckets,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in bucket_server.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "here"))
+    place = storage_in_bucket(bucket_server).location
+    command = [sys.executable, "-c", _HOLDER, str(place)]
+
+    def begun() -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        runner = subprocess.Popen(
+            command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        )
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == "held\n"
+        return runner
+
+    with begun() as broken:
+        assert f"process {broken.pid} on " in str(break_lease(place))
+        assert broken.wait(PATIENCE_S) == StateError.exit_code
+        assert broken.stderr is not None
+        assert "LEASE_LOST: " in broken.stderr.read()
+    with begun() as killed:
+        killed.kill()
+    assert read_lease(place) is not None
+    with monkeypatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path / "there"))
+        with pytest.raises(StateError, match=f"RUNNER_LIVES.*process {killed.pid} on "):
+            hold_warehouse(place).__enter__()
+    with hold_warehouse(place):
+        pass
+    assert read_lease(place) is None
