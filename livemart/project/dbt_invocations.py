@@ -17,7 +17,7 @@ from warnings import catch_warnings, filterwarnings
 from livemart.errors import ConfigError, nearest
 from livemart.project.cursors import Connection, Cursor
 from livemart.project.dbt_attachment import Replacement, attached
-from livemart.project.manifest import order_nodes
+from livemart.project.manifest import prepare_nodes
 from livemart.project.node_results import NodeProgress, as_compiled, node_progress
 from livemart.project.profiles import profiles_folder
 from livemart.project.questions import QuestionLog
@@ -130,7 +130,7 @@ class DbtInvocations:
             if not result.success:
                 raise self.failed(result.exception)
             self.manifest = result.result
-            order_nodes(self.manifest)
+            prepare_nodes(self.manifest)
         # Else dbt takes the ephemeral inputs of a node for injected already, and leaves them out.
         for node in self.manifest.nodes.values():
             if getattr(node, "compiled", False) and str(node.resource_type) != "seed":

@@ -430,10 +430,21 @@ def _differing(code: str | None, samples: tuple[str, ...]) -> tuple[str, ...]:
     return samples if set(samples) - {code} else ()
 
 
-def order_nodes(manifest: Any) -> None:
-    """Let dbt build a seed before the readers of a source that it fills."""
+def prepare_nodes(manifest: Any) -> None:
+    """Let dbt build a seed before the readers of a source that it fills, and all tables as Delta.
+
+    Where `file_format` is not written, dbt-spark 1.11 refuses a dbt snapshot, and stores no
+    description of a column. A mapping in `partition_by` is for BigQuery: dbt-spark would take its
+    keys for columns, and other adapters ignore it.
+    """
     nodes = _enabled(manifest)
     order_behind_seeds(nodes, seeds_by_source(nodes, manifest.sources))
+    for node in nodes.values():
+        if _kind(node) not in _NODE_KINDS:
+            continue
+        node.config["file_format"] = "delta"
+        if isinstance(node.config.get("partition_by"), Mapping):
+            node.config["partition_by"] = None
 
 
 def _inputs(node: Any, seeds: Mapping[str, str]) -> tuple[str, ...]:

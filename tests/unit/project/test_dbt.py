@@ -133,6 +133,11 @@ def test_descriptions_and_the_sql_as_written_are_read(project: Project) -> None:
     assert project.models["seed.jaffle.raw_customers"].raw_code == ""
 
 
+def test_all_tables_are_delta_for_dbt_as_well(project: Project) -> None:
+    """dbt-spark 1.11 refuses a dbt snapshot of another format, and describes no column of it."""
+    assert {model.config["file_format"] for model in project.models.values()} == {"delta"}
+
+
 def test_data_tests_of_a_disabled_model_are_disabled_as_well(project: Project) -> None:
     # dbt leaves them in its manifest, with empty SQL: run, each would be an error.
     assert "model.jaffle.old_orders" not in project.models

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
+from dbt.artifacts.resources.v1.config import NodeConfig
 
 from livemart.project.graph import Column, DataTest
-from livemart.project.manifest import _columns, primary_key
+from livemart.project.manifest import _columns, prepare_nodes, primary_key
 
 
 def _node(*columns: str, key: Sequence[str] = (), column_key: str | None = None) -> Any:
@@ -102,3 +103,30 @@ def test_the_shortest_tested_combination_is_a_key(kind: str, argument: str) -> N
     ]
 
     assert primary_key(_node("a", "b", "c"), tests) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ({}, {"file_format": "delta"}),
+        (
+            {"file_format": "parquet", "partition_by": ["day"]},
+            {"file_format": "delta", "partition_by": ["day"]},
+        ),
+        (
+            {"partition_by": {"field": "day", "data_type": "date", "granularity": "day"}},
+            {"file_format": "delta", "partition_by": None},
+        ),
+    ],
+)
+def test_every_table_is_delta_and_a_partition_of_bigquery_is_none(
+    written: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """dbt-spark 1.11 would take the keys of the mapping for columns."""
+    config = NodeConfig(_extra=written)
+    node = SimpleNamespace(config=config, resource_type="model", schema="s", alias="t")
+    node.depends_on = SimpleNamespace(nodes=[])
+
+    prepare_nodes(SimpleNamespace(nodes={"model.p.t": node}, sources={}))
+
+    assert {name: config.get(name) for name in expected} == expected
