@@ -21,8 +21,7 @@ pytestmark = pytest.mark.extended
 TOTALS = f"select shop_id, count(*) as n, sum(amount) as sales from {ORDERS} group by shop_id"
 HISTORY = """
 {% snapshot history %}
-{{ config(target_schema='mini', unique_key='shop_id', strategy='check', check_cols=COLUMNS,
-   file_format='delta') }}
+{{ config(target_schema='mini', unique_key='shop_id', strategy='check', check_cols=COLUMNS) }}
 select * from {{ ref('totals') }}
 {% endsnapshot %}
 """
