@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from livemart.land.records.debezium.encodings import decode
@@ -15,6 +17,7 @@ from livemart.land.records.exact_values import converter, parse_json
 from livemart.land.records.untyped_values import MisfitError
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.spark_types import parse_type
+from tests.disagreeing_values import KINDS, days, microseconds
 
 NOWHERE = EnvelopeOptions()
 NOON = datetime(2026, 3, 1, 12, 0, 0, 250_000)
@@ -303,3 +306,33 @@ def test_what_neither_schema_nor_options_tell_is_refused(
 ) -> None:
     with pytest.raises(MisfitError, match="the record has no schema: the source's envelope_opt"):
         landed(value, kind, None, told)
+
+
+def _sent(value: Any, kind: pa.DataType) -> tuple[Any, dict[str, Any]]:
+    """Return a value as a connector writes it exactly, and the schema of its field."""
+    if pa.types.is_decimal(kind):
+        units = int(value.scaleb(kind.scale, Context(prec=kind.precision)))
+        size = units.bit_length() // 8 + 1
+        text = base64.b64encode(units.to_bytes(size, "big", signed=True)).decode()
+        return text, connect("Decimal", "bytes", parameters={"scale": str(kind.scale)})
+    if pa.types.is_date32(kind):
+        return days(value), debezium("time.Date", "int32")
+    if pa.types.is_timestamp(kind) and kind.tz:
+        return f"{value.isoformat()[:-6]}Z", debezium("time.ZonedTimestamp", "string")
+    if pa.types.is_timestamp(kind):
+        return microseconds(value), debezium("time.MicroTimestamp")
+    if pa.types.is_binary(kind):
+        return base64.b64encode(value).decode(), {"type": "bytes"}
+    return value, {"type": "string" if pa.types.is_string(kind) else str(kind)}
+
+
+@pytest.mark.parametrize("name", [it for it in KINDS if not pa.types.is_nested(KINDS[it].arrow)])
+def test_every_value_lands_as_the_database_has_it(name: str) -> None:
+    kind = KINDS[name]
+    values = [it for it in kind.values if not isinstance(it, float) or math.isfinite(it)]
+
+    pairs = [_sent(it, kind.arrow) for it in values]
+    read = [landed(sent, kind.spark, schema) for sent, schema in pairs]
+
+    # As text -0.0 is another one than 0.0.
+    assert list(map(repr, read)) == list(map(repr, values))
