@@ -148,6 +148,8 @@ def callers(one: Site) -> dict[str, dict[str, str]]:
 
 
 def sign_in(one: Site, token: str) -> dict[str, str]:
+    # In a browser that is signed in, its session would end.
+    one.client.cookies.clear()
     answer = one.client.post("/login", data={"token": token}, follow_redirects=False)
     return {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
 

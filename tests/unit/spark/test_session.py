@@ -51,7 +51,11 @@ def test_executors_of_their_own_are_given_the_jars(tmp_path: Path) -> None:
     assert "spark.driver.host" not in cluster
 
 
-def test_a_warehouse_in_a_bucket_is_opened_by_hadoops_name_for_it() -> None:
+def test_a_warehouse_in_a_bucket_is_opened_by_hadoops_name_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "none")
     settings = session_settings(Location.parse("s3://mart/eu"), ())
 
     assert settings["spark.sql.warehouse.dir"] == "s3a://mart/eu"
