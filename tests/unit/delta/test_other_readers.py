@@ -19,6 +19,7 @@ from livemart.delta.warehouse import Warehouse
 from tests.disagreeing_values import KINDS, array
 from tests.other_readers import (
     AWKWARD,
+    DISAGREEING,
     OPERATORS,
     READERS,
     WITH_NAN,
@@ -26,6 +27,7 @@ from tests.other_readers import (
     files_of,
     predicates,
     publish,
+    random_files,
     without_bounds,
 )
 
@@ -59,6 +61,25 @@ def test_a_filter_on_any_column_finds_its_rows(
 
     assert wrong == []
     assert len(asked) > 20
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("table", DISAGREEING)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_filter_finds_whatever_values_engines_disagree_on(
+    tmp_path: Path, reader: str, table: str
+) -> None:
+    columns = DISAGREEING[table]
+    files = random_files(columns, seed=1)
+    published = publish(Warehouse(tmp_path), "mart.disagreeing", files)
+    ask = READERS[reader](published, columns)
+    right = READERS[reader](without_bounds(tmp_path / "boundless", files), columns)
+
+    asked = list(predicates(columns, ("=", ">")))
+    answers = [(it, ask(*it), right(*it)) for it in asked]
+
+    assert [it for it in answers if it[1] != it[2]] == []
+    assert sum(bool(found) for _, found, _ in answers) > len(asked) / 2
 
 
 @pytest.mark.parametrize("name", ["word", "money", "day", "local_at"])
