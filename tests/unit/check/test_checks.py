@@ -241,6 +241,24 @@ def test_known_values_prove_accepted_values(
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        {"values": ["a", "C:\\new"]},
+        {"values": ["a", "b\\"]},
+        {"values": ["a", "it's"]},
+        {"values": ["a"], "quote": False},
+    ],
+)
+def test_accepted_texts_that_spark_reads_as_others_prove_nothing(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]
+) -> None:
+    """dbt 1.11 writes 'C:\\new' into its SQL, and Spark 4.2 reads a line break in it."""
+    found = project("accepted_values", "k", arguments=arguments)
+
+    assert how(found, FakeWarehouse([], [change("a")]), monkeypatch) == "full"
+
+
+@pytest.mark.parametrize(
     ("rows", "changed", "expected"),
     [
         ([row("a"), row("b")], [change("a")], "changes"),
