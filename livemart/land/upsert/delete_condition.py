@@ -129,8 +129,10 @@ def _column(node: exp.Expr, schema: pa.Schema) -> str | None:
 def _literal(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
     if pa.types.is_string(kind) and isinstance(node, exp.Literal) and node.is_string:
         return pa.scalar(node.this, kind)
-    if pa.types.is_integer(kind) and isinstance(node, exp.Literal) and node.this.isdigit():
-        return pa.scalar(int(node.this), pa.int64())
+    if pa.types.is_integer(kind) and isinstance(node, exp.Literal) and not node.is_string:
+        # A longer one is a decimal.
+        is_long = node.this.isdigit() and int(node.this) < 2**63
+        return pa.scalar(int(node.this), pa.int64()) if is_long else None
     if pa.types.is_boolean(kind) and isinstance(node, exp.Boolean):
         return pa.scalar(bool(node.this), kind)
     return None

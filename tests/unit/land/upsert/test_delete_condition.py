@@ -34,7 +34,11 @@ def test_simple_conditions_are_evaluated_with_three_values(
 
 
 @pytest.mark.parametrize(
-    "condition", ["lower(op) = 'd'", "op = 1", "op like 'd%'", "n > 2", "op = '\\n'"]
+    "condition",
+    [
+        *("lower(op) = 'd'", "op = 1", "op like 'd%'", "n > 2", "op = '\\n'", "op = 'it''s'"),
+        *("n = '4'", "n = '\u0664'", "n = 9223372036854775808", "n in (4, 1e20)"),
+    ],
 )
 def test_what_only_spark_knows_is_left_to_spark(condition: str) -> None:
     actual = compile_condition(condition, ROWS.schema)
