@@ -8,7 +8,7 @@ sequence and bounds of event time.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -222,28 +222,34 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
     """Return the chunk's records, one row each, good and refused, in the schema `group.judged`."""
     rows, count = chunk.rows, chunk.rows.num_rows
     verdicts = [_verdict(rules, rows, group.arrived_at) for rules in group.rules]
-    is_kept = [group.keeps_records] * count
+    positions = set(range(count)) if group.keeps_records else set[int]()
     for codes, _ in verdicts:
-        for position in pc.indices_nonzero(codes.is_valid()).to_pylist():
-            is_kept[position] = True
+        positions.update(pc.indices_nonzero(codes.is_valid()).to_pylist())
     # In some formats a record is written only for this.
-    raws = [chunk.record(position) if keeps else None for position, keeps in enumerate(is_kept)]
-    records = [None if raw is None else kept_text(raw) for raw in raws]
+    raws = {position: chunk.record(position) for position in sorted(positions)}
+    records = {position: kept_text(raw) for position, raw in raws.items()}
     for number, rules in enumerate(group.rules):
         verdicts[number] = _told_zone(rules, rows, verdicts[number], records)
-    sizes = [None if raw is None else len(raw) for raw in raws]
+    sizes = {position: len(raw) for position, raw in raws.items()}
     arrays: list[Any] = [_array(rows, name) for name in group.schema.names]
     arrays += [
         place.origins(chunk.lines),
         _array(rows, RESCUED),
-        pa.array(records, pa.string()),
-        pa.array(sizes, pa.int64()),
+        _placed(records, count, pa.string()),
+        _placed(sizes, count, pa.int64()),
         *(array for pair in verdicts for array in pair),
     ]
     good = pa.table(arrays, schema=group.judged)
     if not chunk.refused:
         return good
     return pa.concat_tables([good, _refused_rows(group, place, chunk.refused)]).combine_chunks()
+
+
+def _placed(values: Mapping[int, Any], count: int, kind: pa.DataType) -> pa.Array:
+    """Return an array with these values at their positions, NULL at all others."""
+    if not values:
+        return pa.nulls(count, kind)
+    return pa.array([values.get(position) for position in range(count)], kind)
 
 
 def _refused_rows(group: Group, place: Place, refused: Sequence[Refused]) -> pa.Table:
@@ -280,6 +286,8 @@ def _verdict(asked: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
 
     def refuse(mask: Any, code: LetterReason, detail: str | pa.Array) -> None:
         nonlocal codes, details
+        if not pc.any(mask).as_py():
+            return
         fresh = pc.and_(pc.fill_null(mask, False), codes.is_null())
         codes = pc.if_else(fresh, code, codes)
         details = pc.if_else(fresh, detail, details)
@@ -309,7 +317,7 @@ def _told_zone(
     asked: Rules,
     rows: pa.Table,
     verdict: tuple[pa.Array, pa.Array],
-    records: Sequence[str | None],
+    records: Mapping[int, str],
 ) -> tuple[pa.Array, pa.Array]:
     """Say of future event times which are written without a zone: local ones often are."""
     codes, details = verdict
@@ -322,7 +330,7 @@ def _told_zone(
     texts = details.to_pylist()
     for position in positions:
         name = f'"{re.escape(asked.event_time)}"\\s*:\\s*"'
-        record, moment = records[position] or "", times[position].as_py()
+        record, moment = records[position], times[position].as_py()
         written = f"{moment:%Y-%m-%d}[T ]{moment:%H:%M}{_REST_WITHOUT_ZONE}"
         if re.search(name + written if record.startswith("{") else written, record):
             texts[position] += "; no zone in the value, taken as UTC"

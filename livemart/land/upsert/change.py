@@ -118,7 +118,9 @@ class BatchSource:
 
     def taken(self, judged: pa.Table) -> TakenRecords:
         """Return the judged records that the source takes."""
-        good = judged.filter(judged.column(verdict("code", self.position)).is_null())
+        codes = judged.column(verdict("code", self.position))
+        # Most batches have no other records, and a filter copies them all.
+        good = judged if codes.null_count == len(codes) else judged.filter(codes.is_null())
         refused = refused_by(judged, self.position)
         relation, rules = self.source.relation, self.source.row_rules
         letters = dead_letters.from_judged(refused, self.position, relation, self.stamp)
@@ -197,8 +199,8 @@ def _stamped(rows: pa.Table, stamp: Stamp, schema: pa.Schema) -> pa.Table:
     """Return good records as rows of the landed table."""
     count = rows.num_rows
     stamps = {
-        LANDED_AT: pa.array([stamp.landed_at] * count, TIMESTAMP),
-        BATCH_ID: pa.array([stamp.batch_id] * count, pa.int64()),
+        LANDED_AT: pa.repeat(pa.scalar(stamp.landed_at, TIMESTAMP), count),
+        BATCH_ID: pa.repeat(pa.scalar(stamp.batch_id, pa.int64()), count),
     }
     columns = [
         stamps[field.name] if field.name in stamps else rows.column(field.name).cast(field.type)
