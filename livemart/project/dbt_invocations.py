@@ -241,11 +241,16 @@ def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[P
 
 
 def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
-    return ConfigError(
-        "DBT_FAILED",
-        message.replace(f"{project_dir}/", ""),
-        hint="correct the mistake that dbt reports",
-    )
+    """Return an error with dbt's own message.
+
+    >>> _dbt_failed("Cannot set database in spark!", Path("shop")).hint
+    'leave `database` out of sources, models and seeds: Spark knows schemas alone'
+    """
+    hint = "correct the mistake that dbt reports"
+    if "Cannot set database in spark" in message:
+        # dbt-spark 1.11 says neither where nor what to do.
+        hint = "leave `database` out of sources, models and seeds: Spark knows schemas alone"
+    return ConfigError("DBT_FAILED", message.replace(f"{project_dir}/", ""), hint=hint)
 
 
 def _no_profile(file: Path, name: object, names: Sequence[str]) -> ConfigError:
