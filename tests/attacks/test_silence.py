@@ -5,6 +5,7 @@ A server in a separate process with few descriptors, or in a thread with short p
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import threading
@@ -20,6 +21,7 @@ from livemart.serve import server as server_module
 from livemart.serve.connections import protocol
 from tests.serve.apps import server
 from tests.serve.processes import serving
+from tests.serve.test_up_command import up
 from tests.store.stores import fill_store, reference_tables
 from tests.waits import PATIENCE_S, wait_until
 
@@ -259,3 +261,25 @@ def test_10_000_idle_connections_change_nothing(tmp_path: Path) -> None:
     assert answered == [200] * 40
     assert process.returncode == 143
     assert len(log) < 10
+
+
+@pytest.mark.extended
+def test_silent_connections_stop_neither_process_of_up(tmp_path: Path) -> None:
+    """A server that does not answer `/healthz` would be killed, and the engine would go on alone.
+
+    Before there were limits, such connections took the descriptors of a refresh in one process.
+    """
+    with up(tmp_path, files=256) as process:
+        assert process.stdout is not None and process.stderr is not None
+        port = int(re.findall(r"\d+", process.stderr.readline())[-1])
+        engine = process.stdout.readline()
+        with flood(port, 300), flood(port, 300, b"GET /healthz HTTP/1.1\r\nHo"):
+            answered = [status for _ in range(20) for status in statuses(port, "/healthz")]
+        process.send_signal(signal.SIGTERM)
+        rest, said = process.communicate(timeout=PATIENCE_S)
+
+    assert answered == [200] * 20
+    assert engine.startswith("streams ") and rest == "stream ended\nruntime closed\n"
+    assert process.returncode == 143
+    assert "process_hangs" not in said and "process_ended" not in said
+    assert said.count("connection_ended") <= 2 and "Traceback" not in said

@@ -62,11 +62,15 @@ cli(sys.argv[1:])
 
 
 @contextmanager
-def up(folder: Path, words: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
+def up(
+    folder: Path, words: Sequence[str] = (), *, files: int | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Run `up`; `files`: how many descriptors each of its processes may have."""
     program, starter = folder / "process.py", folder / "process"
     program.write_text(PROCESS, encoding="utf-8")
     # Its first three words are those before the command.
-    starter.write_text(f'#!/bin/sh\nshift 3\nexec {sys.executable} {program} "$@"\n')
+    limit = "" if files is None else f"ulimit -n {files}\n"
+    starter.write_text(f'#!/bin/sh\n{limit}shift 3\nexec {sys.executable} {program} "$@"\n')
     starter.chmod(0o755)
     options = ["--port", "0", "--warehouse", str(folder / "warehouse"), *words]
     command = [sys.executable, str(program), "up", *options]
