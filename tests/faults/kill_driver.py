@@ -1,6 +1,7 @@
 """One process of the kill test: finishes what the last one left, takes new records, is killed.
 
-Arguments: root folder, step, failpoint. Ends with 0 only if nothing killed it.
+Arguments: root folder, step, failpoint and, if it is at a URL, the warehouse. Ends with 0 only if
+nothing killed it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from livemart.run.runtime import load_runtime
 from livemart.settings import Settings, load_settings
 from livemart.spark.session import open_session
 from livemart.state.lock import hold_warehouse
+from livemart.storage.location import Location
 from tests.integration.mini import PROJECT, sale, visit
 from tests.project_run import NOON, Silent, copy_project, hand_over_records
 
@@ -51,25 +53,32 @@ def deliver(landing: Path, step: int) -> None:
         hand_over_records(landing / source, f"{step:04}", rows)
 
 
-def main(root: Path, step: int, failpoint: str) -> None:
-    settings = Settings(warehouse=root / "warehouse", master="local[2]", memory="1g")
+def main(root: Path, step: int, failpoint: str, warehouse: str = "") -> None:
+    place = Location.parse(warehouse or root / "warehouse").place
+    settings = Settings(warehouse=place, master="local[2]", memory="1g")
     with hold_warehouse(settings.warehouse) as lock:
         spark = open_session(settings, lock=lock)
-        refresh_steps(spark, root, range(step, step + 1), failpoint)
+        refresh_steps(spark, root, range(step, step + 1), failpoint, warehouse)
         spark.stop()
 
 
-def refresh_steps(spark: SparkSession, root: Path, steps: range, failpoint: str = "") -> None:
-    """Finish what was begun before each step, let its records arrive, and refresh."""
+def refresh_steps(
+    spark: SparkSession, root: Path, steps: range, failpoint: str = "", warehouse: str = ""
+) -> None:
+    """Finish what was begun before each step, let its records arrive, and refresh.
+
+    `warehouse`: path or URL; empty for a folder below the root.
+    """
     flags = {
         "project_dir": str(root / "project"),
-        "warehouse": str(root / "warehouse"),
+        "warehouse": warehouse or str(root / "warehouse"),
         "landing": str(root / "landing"),
     }
     if not (root / "project").exists():
         copy_project(PROJECT, root / "project")
     (root / "landing").mkdir(exist_ok=True)
-    (root / "warehouse").mkdir(exist_ok=True)
+    if not warehouse:
+        (root / "warehouse").mkdir(exist_ok=True)
     report = Silent().handle
     runtime = load_runtime(load_settings(flags, environ={}), lambda: spark, report)
     for step in steps:
@@ -82,4 +91,4 @@ def refresh_steps(spark: SparkSession, root: Path, steps: range, failpoint: str 
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

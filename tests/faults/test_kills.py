@@ -16,9 +16,12 @@ import pytest
 from livemart.delta.warehouse import Warehouse
 from livemart.state.lock import hold_warehouse
 from livemart.state.snapshots import SnapshotLog
+from livemart.storage.location import Location, StoragePlace
 from tests.faults.kill_driver import records, refresh_steps
 from tests.project_run import ROOT
+from tests.services.bucket import Buckets
 from tests.shared_spark import empty_catalog
+from tests.storages import bucket_server  # noqa: F401
 from tests.waits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -43,6 +46,14 @@ POINTS = (
     "snapshot.after",
     "batch.end",
 )
+# Between writes of Spark's, of landing, of models, and of the snapshot log and the checkpoint.
+POINTS_IN_BUCKET = (
+    "dbt.statement:12",
+    "landing.after_table.1",
+    "refresh.after_model.shop_totals",
+    "snapshot.before",
+    "snapshot.after",
+)
 
 
 def test_a_kill_between_two_writes_of_a_build_leaves_no_trace(
@@ -64,6 +75,32 @@ def test_kills_at_every_point_leave_no_trace(spark: SparkSession, tmp_path: Path
 )
 def test_a_killed_build_leaves_no_trace(spark: SparkSession, tmp_path: Path, point: str) -> None:
     kill_one_after_another(spark, tmp_path, (point,))
+
+
+@pytest.mark.extended
+@pytest.mark.timeout(3600)
+def test_kills_leave_no_trace_in_a_bucket(
+    spark: SparkSession,
+    bucket_server: Buckets,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bucket_server.make("mart-of-kills")
+    for name, value in bucket_server.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "own"))
+    url, disturbed = "s3://mart-of-kills/eu", tmp_path / "disturbed"
+    disturbed.mkdir()
+    for step, point in enumerate(POINTS_IN_BUCKET):
+        assert run_driver(disturbed, step, point, url) == -signal.SIGKILL, point
+    last = len(POINTS_IN_BUCKET)
+    assert run_driver(disturbed, last, "", url) == 0
+
+    (tmp_path / "undisturbed").mkdir()
+    refresh_steps(spark, tmp_path / "undisturbed", range(last + 1))
+    place = Location.parse(url)
+    on_disk = tmp_path / "undisturbed" / "warehouse"
+    assert (contents(place), counts(place)) == (contents(on_disk), counts(on_disk))
 
 
 def kill_one_after_another(spark: SparkSession, folder: Path, points: tuple[str, ...]) -> None:
@@ -109,7 +146,7 @@ def kill_one_after_another(spark: SparkSession, folder: Path, points: tuple[str,
     assert was_disturbed == (contents(undisturbed / "warehouse"), counts(undisturbed / "warehouse"))
 
 
-def contents(root: Path) -> dict[str, list[str]]:
+def contents(root: StoragePlace) -> dict[str, list[str]]:
     """Return the rows of every table of the newest snapshot and of what landing keeps besides.
 
     Batches may be numbered otherwise: each process begins with its own batch.
@@ -132,7 +169,7 @@ def contents(root: Path) -> dict[str, list[str]]:
     return found
 
 
-def counts(root: Path) -> dict[str, Counter[str]]:
+def counts(root: StoragePlace) -> dict[str, Counter[str]]:
     """Return what all snapshots together counted, by landed table."""
     found: dict[str, Counter[str]] = {}
     for row in SnapshotLog(root).rows(100):
@@ -143,10 +180,11 @@ def counts(root: Path) -> dict[str, Counter[str]]:
     return found
 
 
-def run_driver(folder: Path, step: int, point: str) -> int:
+def run_driver(folder: Path, step: int, point: str, warehouse: str = "") -> int:
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.faults.kill_driver"]
     answer = subprocess.run(
-        [sys.executable, "-m", "tests.faults.kill_driver", str(folder), str(step), point],
+        [*command, str(folder), str(step), point, warehouse],
         cwd=ROOT,
         env=environ,
         capture_output=True,
