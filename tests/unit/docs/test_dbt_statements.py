@@ -50,7 +50,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "unit/project/dbt::the_environment_and_the_target_change_the_compiled_code",
         "integration/run/pipeline::a_new_model_is_built_and_a_removed_one_leaves_the_log",
     ),
-    "`partition_by`": ("unit/project/dbt::policies_partitions_and_contracts_are_read",),
+    "`partition_by`": (
+        "unit/project/dbt::policies_partitions_and_contracts_are_read",
+        "unit/project/manifest::every_table_is_delta_and_a_partition_of_bigquery_is_none",
+    ),
     "an enforced contract": (
         "integration/run/dbt_features::a_model_that_breaks_its_contract_is_refused_as_dbt_refuses_it",
         "unit/spark/contracts::each_column_that_differs_is_named",
