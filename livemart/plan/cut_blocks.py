@@ -7,7 +7,7 @@ it is left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -387,10 +387,20 @@ def _are_stored(names: tuple[str, ...]) -> bool:
     )
 
 
-def cuts_of_blocks(flat: Flat, columns: Columns) -> Iterator[Cut]:
-    """Yield the ways to cut a query at its subqueries, the largest stages first."""
+def cuts_of_blocks(
+    flat: Flat, columns: Columns, is_hopeless: Callable[[Flat], bool] = lambda part: False
+) -> Iterator[Cut]:
+    """Yield the ways to cut a query at its subqueries, the largest stages first.
+
+    Args:
+        is_hopeless: says of a subquery as a query by itself that no cut of it gains anything.
+    """
     blocks = Blocks(flat)
     for block in blocks:
+        alone = blocks.standing_alone(block)
+        # A value is computed again for nothing worse than one row.
+        if alone is None or (block.kind != "value" and is_hopeless(numbered(alone))):
+            continue
         # A shape that the parser does not know is not cut.
         part = None
         with suppress(Exception):

@@ -5,7 +5,7 @@ Used by the planner. The rows of each stage are stored, and a strategy moves the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -97,7 +97,7 @@ def _next_cut(
     flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[str, Plan]
 ) -> tuple[Cut, Plan] | None:
     """Return the first cut whose stage a strategy moves, and the plan of the stage."""
-    for cut in _cuts(flat, uncut, inputs):
+    for cut in _cuts(flat, uncut, inputs, tried):
         if len(tried) > _MOST_TRIED:
             return None
         if cut.adds_up:
@@ -115,10 +115,16 @@ def _next_cut(
     return None
 
 
-def _cuts(flat: Flat, uncut: Plan, inputs: Inputs) -> Iterator[Cut]:
+def _cuts(flat: Flat, uncut: Plan, inputs: Inputs, tried: Mapping[str, Plan]) -> Iterator[Cut]:
     if (limit := cut_limit(flat, uncut.names)) is not None:
         yield limit
-    yield from cuts_of_blocks(flat, inputs.columns)
+
+    def is_hopeless(part: Flat) -> bool:
+        # Its cuts were tried where it was a stage: they are the same here.
+        plan = tried.get(part.stage_relation)
+        return plan is not None and isinstance(plan.strategy, Full)
+
+    yield from cuts_of_blocks(flat, inputs.columns, is_hopeless)
 
 
 def _is_copy(plan: Plan) -> bool:

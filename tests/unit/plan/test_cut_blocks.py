@@ -211,3 +211,17 @@ def test_the_largest_stages_are_tried_first() -> None:
         "1 as __livemart_rows",
     ]
     assert found[2] == "select k, max(x) as m from a.t as `t` group by k"
+
+
+def test_a_subquery_whose_cuts_gained_nothing_is_not_cut_again() -> None:
+    total = "select sum(m) as s from (select k, max(x) as m from a.t as t group by k) as q"
+
+    def stages(hopeless: str) -> list[str]:
+        flat = flatten(total, {})
+        cuts = cuts_of_blocks(flat, COLUMNS, lambda part: part.text.startswith(hopeless))
+        return [texts(cut)[0] for cut in cuts]
+
+    every = stages("nothing")
+    assert [stage for stage in every if stage.startswith("select k, max(x)")] != []
+    assert stages("select k") == [it for it in every if not it.startswith("select k, max(x)")]
+    assert stages("select") == []
