@@ -25,7 +25,12 @@ _AWAY = (
     *(errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT),
     *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH),
 )
-_AWAY_WORDS = (*map(os.strerror, _AWAY), "Invalid directory or I/O error")
+# Those of deltalake, pyarrow and Spark's S3A about a bucket, each after retries by itself.
+_BUCKET_AWAY = (
+    *("Generic S3 error", "AWS Error NETWORK_CONNECTION", "java.net.ConnectException"),
+    *("AWSClientIOException", "AWSServiceThrottledException", "AWSStatus500Exception"),
+)
+_AWAY_WORDS = (*map(os.strerror, _AWAY), "Invalid directory or I/O error", *_BUCKET_AWAY)
 
 
 class TableChangedError(RefreshError):

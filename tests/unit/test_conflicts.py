@@ -14,7 +14,7 @@ from livemart.conflicts import (
     may_pass,
     speaks_of,
 )
-from livemart.errors import StateError
+from livemart.errors import StateError, StorageError
 from livemart.land.sources.files.problems import unreadable
 from livemart.land.sources.log_deliveries import unreadable_log
 
@@ -35,6 +35,12 @@ CHANGED = TableChangedError("TABLE_CHANGED", "written meanwhile", hint="")
         (unreadable_log("outbox", "its end", ConnectionError("no route to host")), False, True),
         (OSError(errno.EIO, "Input/output error"), False, True),
         (RuntimeError("java.io.IOException: /mnt/landing: Stale file handle"), False, True),
+        (OSError("Kernel error -> Generic S3 error: Error performing GET http://x"), False, True),
+        (OSError("AWS Error NETWORK_CONNECTION during HeadObject operation"), False, True),
+        (RuntimeError("java.net.ConnectException: getFileStatus on s3a://mart/x"), False, True),
+        (RuntimeError("java.nio.file.AccessDeniedException: s3a://mart/x: 403"), False, False),
+        # The storage has asked again for a minute.
+        (StorageError("STORAGE_AWAY", "s3://mart/x: no answer", hint=""), False, False),
         (PermissionError(errno.EACCES, "Permission denied"), False, False),
         (OSError(errno.ENOSPC, "No space left on device"), False, False),
         (RuntimeError("[PARSE_SYNTAX_ERROR] x"), False, False),
