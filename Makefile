@@ -26,7 +26,7 @@ demo: env ## Orders of 15 days, then live ones, until Ctrl-C; SOURCE=kafka: thro
 demo-once: env ## The same, ending by itself with the exit code of verify
 	@$(BIN)/python -m demo --once --source $(or $(SOURCE),files)
 
-test: env $(SUITES) ## The gate: one proof of each promise (12 minutes on two cores)
+test: env $(SUITES) ## The gate: one proof of each promise (13 minutes on two cores)
 	@$(BIN)/python -m tests.skipped
 
 test-all: export LIVEMART_TESTS := all
