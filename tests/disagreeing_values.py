@@ -183,6 +183,12 @@ KINDS: Mapping[str, Kind] = {
 VARIANTS = (
     *("parse_json('null')", "parse_json('1')", "parse_json('1.0')", "parse_json('\"1\"')"),
     *("parse_json('[]')", "parse_json('{}')", 'parse_json(\'{"a": [null, {"b": -0.0}]}\')'),
+    # The same fields in two orders.
+    *('parse_json(\'{"a": 1, "b": "x"}\')', 'parse_json(\'{"b": "x", "a": 1}\')'),
+    *("cast(double('NaN') as variant)", "cast(-0.0D as variant)", "cast(0.0D as variant)"),
+    *("cast(date'1582-10-04' as variant)", "cast('1582-10-04' as variant)"),
+    *("cast(timestamp'9999-12-31 23:59:59.999999Z' as variant)", "cast(X'00ff' as variant)"),
+    *("cast(9.99 as variant)", "cast(9.990 as variant)", "cast(array(1, null) as variant)"),
 )
 # Instants and days that Spark and Arrow hold, and Python does not: microseconds and days from 1970.
 BEYOND_PYTHON: Mapping[str, tuple[int, ...]] = {
@@ -241,6 +247,12 @@ def drawn(name: str, *parts: str) -> str:
     texts = [spark_text(value, kind.arrow) for value in (*kind.values, None)]
     place = f"1 + pmod(hash({', '.join(parts)}, '{name}'), {len(texts)})"
     return f"element_at(array({', '.join(texts)}), {place})"
+
+
+def drawn_variant(*parts: str) -> str:
+    """Return SQL that draws a VARIANT, or NULL, as `drawn` draws other values."""
+    place = f"1 + pmod(hash({', '.join(parts)}, 'variant'), {len(VARIANTS) + 1})"
+    return f"element_at(array({', '.join(VARIANTS)}, cast(null as variant)), {place})"
 
 
 def landed_value(value: Any, kind: pa.DataType) -> Any:

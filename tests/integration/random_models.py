@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from tests.disagreeing_values import KINDS, drawn, is_grouped_by_spark
+from tests.disagreeing_values import KINDS, drawn, drawn_variant, is_grouped_by_spark
 
 SALES = "{{ ref('stg_shop__sales') }}"
 NAMES = "{{ ref('shop_names') }}"
@@ -41,9 +41,12 @@ _MEASURES = (
 DRAWN = "{{ ref('drawn') }}"
 # A corrected amount changes some of the columns of `drawn`, and leaves the others.
 _PARTS = "if(pmod(hash(amount, '{name}'), 2) = 0, 0, amount)"
-DRAWN_MODEL = "select sale_id as id, shop_id as shop, amount, sold_at, {} from {}".format(
-    ", ".join(f"{drawn(name, 'sale_id', _PARTS.format(name=name))} as {name}" for name in KINDS),
-    SALES,
+_COLUMNS = ", ".join(
+    f"{drawn(name, 'sale_id', _PARTS.format(name=name))} as {name}" for name in KINDS
+)
+DRAWN_MODEL = (
+    f"select sale_id as id, shop_id as shop, amount, sold_at, {_COLUMNS},"
+    f" {drawn_variant('sale_id', _PARTS.format(name='doc'))} as doc from {SALES}"
 )
 _GROUPED = [name for name in KINDS if is_grouped_by_spark(name)]
 # Floating-point numbers are spelled otherwise by each writer of text.
@@ -55,19 +58,21 @@ _DRAWN_KEYS = (
     "{c}", "{c}", "cast({o} as string)", "to_json(struct({o}))", "date_trunc('HOUR', at)",
     "date_trunc('WEEK', local_at)", "to_date(at)", "year(day)", "hour(at)", "window(at, '1 hour')",
     "session_window(at, '40 minutes')", "map_keys(labels)[0]", "hash({c})", "{n} > 2", "{n} = 0",
-    "substring(word, 40)", "word < 'x'", "size(items)", "place.city", "reals[0]",
+    "substring(word, 40)", "word < 'x'", "size(items)", "place.city", "reals[0]", "to_json(doc)",
+    "schema_of_variant(doc)", "try_variant_get(doc, '$.a', 'string')", "is_variant_null(doc)",
     "labels", "items", "struct(labels, shop)",
 )  # fmt: skip
 _DRAWN_MEASURES = (
     "count(*)", "count({c})", "count(distinct {c})", "min({c})", "max({c})", "sum(amount)",
     "max_by(id, struct({c}, id))", "min(struct({c}, id))", "sum({s})", "avg({s})",
     "array_sort(collect_set({o}))", "sum(if({n} > 2, amount, null))", "bit_xor(hash({c}))",
+    "max_by(doc, id)", "count(doc)", "sum(try_variant_get(doc, '$', 'int'))",
 )  # fmt: skip
 _DRAWN_FILTERS = (
     "true", "true", "{n} > 2", "{n} = 0", "{n} <= 0", "{n} in (0, 1)", "word = ''", "word > 'x'",
     "day < date'1582-10-15'", "day = date'9999-12-31'", "at >= timestamp'2262-04-11 23:47:16Z'",
     "at < timestamp'1600-01-01'", "local_at > timestamp_ntz'2026-03-08 02:30:00'",
-    "token > X'7f'", "{c} is null", "hour(at) = 1", "size(labels) = 0",
+    "token > X'7f'", "{c} is null", "hour(at) = 1", "size(labels) = 0", "doc is null",
 )  # fmt: skip
 _DRAWN_FRAMES = (
     "order by {c}, id rows between unbounded preceding and current row", "order by {c}",
@@ -129,6 +134,10 @@ class _Maker:
                 f" where {self._drawn(_DRAWN_FILTERS)}",
                 f"select id, {column} from {DRAWN} order by {column} desc, id limit 5",
                 f"select id, lag(id) over (partition by {column} order by id) as last from {DRAWN}",
+                f"select id, {column}, doc, array(doc, null) as docs, struct(doc, {column}) as both"
+                f" from {DRAWN} where {self._drawn(_DRAWN_FILTERS)}",
+                f"select id, shop, doc, lag(doc) over (partition by shop order by id) as last"
+                f" from {DRAWN} qualify {text} is not null",
             ]
         )
 
