@@ -2,6 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# The plugin costs each worker a second and a half; the tests of the API's schema alone use it.
+PYTEST_PLAIN := $(PYTEST) -p no:schemathesis
+# Modules are kept compiled, even in a container that forbids it: the gate starts a hundred processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -41,7 +45,7 @@ test-repeat: env ## The gate, or SUITE=unit, serve, ..., N=5 times; goes on wher
 	@$(BIN)/python scripts/repeat.py --runs $(or $(N),5) $(SUITE)
 
 test-unit: env-unit ## Tests without a JVM
-	$(PYTEST) tests/unit -n 2 -q
+	$(PYTEST_PLAIN) tests/unit -n 2 -q
 
 test-serve: env-unit ## Serving store, API and push, and attacks on them, without a JVM, on SQLite and PostgreSQL
 	$(PYTEST) tests/serve tests/attacks tests/store tests/publish -n 3 -q
@@ -51,7 +55,7 @@ test-storage: env ## Tables, state and commands over a disk, a memory that fails
 	$(PYTEST) tests/unit/storage tests/unit/state tests/unit/delta tests/integration/run/test_bucket.py -q
 
 test-e2e: env-unit ## The owner's page in Chromium; pictures of every state in artifacts/e2e
-	$(PYTEST) tests/e2e -n 2 -q
+	$(PYTEST_PLAIN) tests/e2e -n 2 -q
 
 audit: ## Known vulnerabilities of the locked packages, from PyPI; fails if it cannot be asked
 	@$(PYTHON) scripts/audit.py
@@ -71,7 +75,7 @@ services: env
 
 # Files stay in their order, which begins with the longest.
 test-spark: env class-archive services ## Spark in the tests' own process, and commands as processes
-	$(PYTEST) tests/equivalence tests/faults tests/dbt tests/integration -q \
+	$(PYTEST_PLAIN) tests/equivalence tests/faults tests/dbt tests/integration -q \
 		-n 2 --dist loadfile --no-loadscope-reorder
 
 golden: env-unit ## Rewrite the golden files of the planner; review the diff
