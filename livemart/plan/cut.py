@@ -8,7 +8,7 @@ written.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType, exp
 
@@ -26,6 +26,8 @@ _ENDS = (
 )
 # They ask which set of groups a row is of: only the query with the groups knows.
 _GROUPINGS = frozenset({"grouping", "grouping_id"})
+# The hidden column of a stage that counts the rows of its groups.
+ROW_COUNT = "__livemart_rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,25 @@ def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
     columns = f"* except ({', '.join(map(quoted, hidden))})" if hidden else "*"
     rest = numbered(template(f"select {columns} from ", hole_of(stage), order))
     return Cut(stage, rest, is_subset=True)
+
+
+def with_row_count(cut: Cut) -> Cut | None:
+    """Return a cut whose stage counts the rows of each group as well, by which they can be moved.
+
+    The rest does not see the count. None if the stage does not end in plain groups.
+    """
+    text, tree = cut.stage.text, parse(cut.stage.text)
+    if tree.args.get("group") is None:
+        return None
+    place = _end_of_select_list(tree, outside_of_brackets(tokens_of(text)))
+    if place is None:
+        return None
+    added = f", count(*) as {quoted(ROW_COUNT)}"
+    stage = Flat((*cut.stage.cut(0, place).pieces, added, *cut.stage.cut(place, len(text)).pieces))
+    seen = template(f"(select * except ({quoted(ROW_COUNT)}) from ", hole_of(stage), ")")
+    plain = cut.stage.stage_relation
+    rest = cut.rest.over(lambda it: seen if it.relation == plain else Template((it,)))
+    return replace(cut, stage=stage, rest=numbered(rest))
 
 
 def _items(tokens: Sequence[Token]) -> list[tuple[int, int]]:

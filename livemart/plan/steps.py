@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from livemart.plan.cut import Cut, cut_limit
+from livemart.plan.cut import Cut, cut_limit, with_row_count
 from livemart.plan.cut_blocks import cuts_of_blocks
 from livemart.plan.plan import Full, Inputs, Plan, QueryStage, Staged, Steps
 from livemart.plan.sql.flatten import Flat
@@ -109,10 +109,20 @@ def _next_cut(
             # A value is computed again for nothing worse than one row.
             is_value = cut.is_value and plan.reads_rows_alone
             is_moved = not _is_copy(plan) if not is_full else is_value
+            if is_moved and "signed" in plan.refused:
+                cut, plan = _counted(cut, inputs) or (cut, plan)
         # A value that is computed of picks among ties need not be one that a build gives.
         if is_moved and (cut.is_subset or not plan.ties):
             return cut, plan
     return None
+
+
+def _counted(cut: Cut, inputs: Inputs) -> tuple[Cut, Plan] | None:
+    """Return a cut whose stage counts the rows of its groups, if that makes its totals add up."""
+    if (counted := with_row_count(cut)) is None:
+        return None
+    plan = plan_uncut(counted.stage, inputs)
+    return (counted, plan) if isinstance(plan.strategy, Signed) else None
 
 
 def _cuts(flat: Flat, uncut: Plan, inputs: Inputs, tried: Mapping[str, Plan]) -> Iterator[Cut]:

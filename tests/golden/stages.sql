@@ -68,11 +68,11 @@ signed groups keys=(orders) unique=(orders) stage_1=(signed groups keys=(custome
 
 # title: ranks over all groups
 with c as (select restaurant_id, sum(amount) as spent from bronze.orders group by 1) select restaurant_id, rank() over (order by spent desc) as place from c;
-staged stage_1=(region keys=(restaurant_id) unique=(restaurant_id)) last=(with c as (select * from stage_1) select restaurant_id, rank() over (order by spent desc) as place from c);
+staged stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) last=(with c as (select * from (select * except (`__livemart_rows`) from stage_1)) select restaurant_id, rank() over (order by spent desc) as place from c);
 
 # title: a value of all groups, and the groups above it
 with c as (select restaurant_id, sum(amount) as spent from bronze.orders group by 1) select r.restaurant_name, c.spent from bronze.restaurants as r join c on r.restaurant_id = c.restaurant_id where c.spent = (select max(spent) from c);
-region keys=(restaurant_name) reason=SCALAR_SUBQUERY_CHANGED stage_1=(region keys=(restaurant_id) unique=(restaurant_id)) stage_2=(staged) last=(with c as (select restaurant_id, sum(amount) as spent from bronze.orders as `orders` group by 1) select r.restaurant_name, c.spent from bronze.restaurants as r join c on r.restaurant_id = c.restaurant_id where c.spent = (select * from stage_2));
+region keys=(restaurant_name) reason=SCALAR_SUBQUERY_CHANGED stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) stage_2=(staged) last=(with c as (select restaurant_id, sum(amount) as spent from bronze.orders as `orders` group by 1) select r.restaurant_name, c.spent from bronze.restaurants as r join c on r.restaurant_id = c.restaurant_id where c.spent = (select * from stage_2));
 
 # title: a value that is computed again, and rows that follow it
 select restaurant_id, count(*) as n from bronze.orders where amount > (select avg(amount) from bronze.orders) group by 1;

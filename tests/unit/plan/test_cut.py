@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.cut import cut_limit
+from livemart.plan.cut import cut_limit, with_row_count
 from livemart.plan.sql.flatten import flatten
 
 
@@ -101,3 +101,36 @@ def test_the_order_moves_to_the_last_step_with_hidden_columns_for_what_it_alone_
 )
 def test_what_may_mean_something_else_in_two_steps_is_not_cut(text: str) -> None:
     assert steps(text, "k") is None
+
+
+def counted(text: str, *names: str) -> tuple[str, str] | None:
+    """Return the SQL of stage and last step of a query whose stage counts its rows."""
+    cut = cut_limit(flatten(text, {}), names)
+    assert cut is not None
+    if (with_count := with_row_count(cut)) is None:
+        return None
+    stage, rest = (it.render(lambda it: it.relation) for it in (with_count.stage, with_count.rest))
+    return stage, rest.replace(with_count.stage.stage_relation, "stage")
+
+
+def test_groups_are_counted_in_a_column_that_the_last_step_does_not_see() -> None:
+    assert counted(f"{TOTALS} order by max(y) limit 2", "k", "total") == (
+        "select k, sum(x) as total, max(y) as `__livemart_order_1`, count(*) as `__livemart_rows`"
+        " from a.t as t group by k ",
+        "select * except (`__livemart_order_1`) from"
+        " (select * except (`__livemart_rows`) from stage)"
+        "\norder by `__livemart_order_1` limit 2\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select k from a.t as t limit 2",
+        "select k, sum(x) as total from a.t as t group by all limit 2",
+        "select distinct k, sum(x) as total from a.t as t group by k limit 2",
+        "select k, sum(x) as total from a.t as t group by k union all select 1, 2 limit 2",
+    ],
+)
+def test_rows_without_plain_groups_are_not_counted(text: str) -> None:
+    assert counted(text, "k", "total") is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from livemart.plan.plan import Inputs
 from livemart.plan.planner import plan_query
+from livemart.plan.strategies.region import Region
+from livemart.plan.strategies.signed import Signed
 
 
 def test_a_part_that_is_read_twice_is_one_stage_before_its_readers() -> None:
@@ -22,3 +24,26 @@ def test_a_part_that_is_read_twice_is_one_stage_before_its_readers() -> None:
     assert len(before) == len(set(before)) == 3
     assert plan.flat is not None
     assert set(plan.flat.relations) == set(before[1:])
+
+
+def test_groups_of_a_stage_that_select_no_count_are_counted_to_be_added_up() -> None:
+    plan = plan_query(
+        "select k, sum(x) as total from s.t group by k order by total desc limit 3",
+        Inputs({"s.t": ("k", "x")}),
+    )
+
+    (stage,) = plan.stages
+    assert isinstance(stage.plan.strategy, Signed)
+    assert stage.plan.names == ("k", "total", "__livemart_rows")
+    assert plan.names == ("k", "total")
+
+
+def test_groups_that_a_count_does_not_make_add_up_have_none() -> None:
+    plan = plan_query(
+        "select k, max(x) as most from s.t group by k order by most desc limit 3",
+        Inputs({"s.t": ("k", "x")}),
+    )
+
+    (stage,) = plan.stages
+    assert isinstance(stage.plan.strategy, Region)
+    assert stage.plan.names == ("k", "most")
