@@ -20,6 +20,7 @@ from livemart.plan.build.guards import (
     check_windows,
     group_aliases,
 )
+from livemart.plan.build.join_order import has_comma_joins
 from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
 from livemart.plan.notes import KnownRelations, growth, notes_of
@@ -59,8 +60,13 @@ def plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
         require_deterministic(tree)
         resolved = _qualified(tree, flat, inputs)
         reads_rows_alone = True
+        # Building a query changes its tree.
+        copied = resolved.copy() if has_comma_joins(resolved) else None
         query, used, notes = _query(resolved, flat, inputs)
-        plan = replace(_plan(query, flat, inputs), used=used, reads_rows_alone=True)
+        by_facts = query
+        if copied is not None:
+            by_facts, _, _ = _query(copied, flat, inputs, begins_with_facts=True)
+        plan = replace(_plan(query, by_facts, flat, inputs), used=used, reads_rows_alone=True)
         if not query.limits:
             return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
         behind = plan.strategy.reasons if isinstance(plan.strategy, Full) else ()
@@ -107,7 +113,7 @@ def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
 
 
 def _query(
-    query: exp.Query, flat: Flat, inputs: Inputs
+    query: exp.Query, flat: Flat, inputs: Inputs, *, begins_with_facts: bool = False
 ) -> tuple[Query, dict[int, frozenset[str]], tuple[Reason, ...]]:
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
     scans: dict[str, Scan] = {}
@@ -130,7 +136,10 @@ def _query(
     # A shape that the notes do not know has none; the rules below decide about the plan.
     with suppress(Exception):
         notes = notes_of(query, KnownRelations(relations, inputs.growing, inputs.clocks))
-    return build_query(query, scan_of, inputs.clocks.__contains__), used, notes
+    built = build_query(
+        query, scan_of, inputs.clocks.__contains__, begins_with_facts=begins_with_facts
+    )
+    return built, used, notes
 
 
 def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Query:
@@ -165,7 +174,8 @@ def query_schema(flat: Flat, inputs: Inputs) -> dict[str, object]:
     return flat.schema(inputs.columns)
 
 
-def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
+def _plan(query: Query, by_facts: Query, flat: Flat, inputs: Inputs) -> Plan:
+    """Return the plan of a query; changes of facts are added up, keys are those as written."""
     parameters = {
         parameter.occurrence: parameter.compared_with_time
         for parameter in query.parameters.values()
@@ -179,7 +189,7 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
     refused: dict[str, Reason] = {}
     for name, strategy_of in STRATEGIES:
         try:
-            ways.append(strategy_of(query, facts))
+            ways.append(strategy_of(by_facts if name == "signed" else query, facts))
         except Inapplicable as error:
             refused[name] = error.reason
     strategy: Strategy = ways[0] if ways else Full((refused["region"],))

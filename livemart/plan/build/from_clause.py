@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from livemart.plan.build.correlated import items_of_from, joined_lateral
-from livemart.plan.build.join_order import joins_in_order, keys_with
+from livemart.plan.build.join_order import facts_first, joins_in_order, keys_with
 from livemart.plan.build.subqueries import (
     Parameter,
     only_scan,
@@ -46,12 +46,14 @@ class FromClause:
         is_clock: True for relations that are the clock.
         query: turns a subquery into a relation and the names of its columns.
         parameters: gains the clocks that are joined for their value.
+        begins_with_facts: see `build_query`.
     """
 
     scan_of: ScanOf
     is_clock: Callable[[str], bool]
     query: Callable[[Expr, Environment], tuple[Relation, tuple[str, ...]]]
     parameters: dict[int, Parameter]
+    begins_with_facts: bool = False
 
     def relation(self, tree: exp.Select, environment: Environment) -> Relation:
         """Return the joined relations that a SELECT reads.
@@ -62,19 +64,30 @@ class FromClause:
         from_ = tree.args.get("from_")
         if from_ is None:
             return InlineRows("select 1 as one", ("one",))
-        relation = self.source(from_.this, environment)
         joins = [
             join
             for join in tree.args.get("joins") or ()
             if not self._is_clock_joined(join, environment, tree)
         ]
         where = tree.args.get("where")
-        first = [from_.this.alias_or_name]
-        for join, conditions in joins_in_order(joins, first, where and where.this):
+        condition = where and where.this
+
+        item = from_.this
+        if self.begins_with_facts:
+            item, joins = facts_first(
+                item, joins, condition, lambda it: self._unique_keys(it, environment)
+            )
+        relation = self.source(item, environment)
+        for join, conditions in joins_in_order(joins, [item.alias_or_name], condition):
             relation = self._joined(relation, join, environment, tree, conditions)
         for lateral in tree.args.get("laterals") or ():
             relation = self._lateral(relation, lateral)
         return relation
+
+    def _unique_keys(self, item: Expr, environment: Environment) -> Sequence[frozenset[str]]:
+        """Return the unique keys of a table or a common table expression, as SQL."""
+        is_table = isinstance(item, exp.Table)
+        return self.source(item, environment).unique_keys() if is_table else ()
 
     def source(self, item: Expr, environment: Environment) -> Relation:
         """Return one item of FROM: a table, a common table expression, a subquery or VALUES."""

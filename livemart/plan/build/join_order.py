@@ -1,17 +1,64 @@
 """Orders the joins of a FROM clause so that each item shares an equality with those before it.
 
 Used by FROM clauses. `from a, b, c where a.k = c.k and c.l = b.l` has no equality between a and b:
-in its written order the keys of a change would be a cross product of both.
+in its written order the keys of a change would be a cross product of both. A table of facts comes
+before those that it looks up, wherever it is written: few of its rows change, and each of these
+finds one row of each of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from sqlglot import exp
 
 from livemart.plan.relations.equi_keys import EquiKey, equi_keys
-from livemart.plan.relations.relation import Expr, columns_of
+from livemart.plan.relations.relation import Expr, bare, columns_of
+from livemart.plan.sql.written import sql_of
+
+
+def has_comma_joins(query: Expr) -> bool:
+    """Return True if the condition of a join may be written in a WHERE."""
+    return any(
+        select.args.get("where") is not None and any(map(_is_comma, select.args.get("joins") or ()))
+        for select in query.find_all(exp.Select)
+    )
+
+
+def facts_first(
+    first: Expr,
+    joins: Sequence[exp.Join],
+    where: Expr | None,
+    unique_keys: Callable[[Expr], Collection[frozenset[str]]],
+) -> tuple[Expr, list[exp.Join]]:
+    """Return the first item of FROM and its joins, beginning with the facts of comma joins.
+
+    These are the one item that an equality joins to others, but none of its own unique keys.
+
+    Args:
+        first: the item that is written first.
+        joins: of the others, as they are written.
+        where: condition of the WHERE clause.
+        unique_keys: of an item; each is the SQL of its columns.
+    """
+    written = first, list(joins)
+    if where is None or any(not _is_comma(join) for join in joins):
+        return written
+    items = [first, *(join.this for join in joins)]
+    names = {item.alias_or_name for item in items}
+    facts: list[Expr] = []
+    for item in items:
+        name = item.alias_or_name
+        keys = keys_with([where], {name}, names - {name})
+        compared = {sql_of(bare(key.right)) for key in keys}
+        if not compared:
+            return written
+        if not any(unique <= compared for unique in unique_keys(item)):
+            facts.append(item)
+    if len(facts) != 1 or facts[0] is first:
+        return written
+    others = [exp.Join(this=first.copy()), *(join for join in joins if join.this is not facts[0])]
+    return facts[0], others
 
 
 def joins_in_order(
@@ -65,6 +112,10 @@ def _inner_joins(joins: Sequence[exp.Join]) -> list[exp.Join]:
 def _is_inner(join: exp.Join) -> bool:
     is_plain = (join.kind or "").lower() in ("", "inner", "cross") and not join.side
     return is_plain and not join.method and not isinstance(join.this, exp.Lateral)
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return _is_inner(join) and not any(map(join.args.get, ("on", "using")))
 
 
 def _qualifiers(join: exp.Join) -> set[str]:

@@ -59,19 +59,27 @@ class Query:
     limits: tuple[Reason, ...] = ()
 
 
-def build_query(tree: exp.Query, scan_of: ScanOf, is_clock: Callable[[str], bool]) -> Query:
+def build_query(
+    tree: exp.Query,
+    scan_of: ScanOf,
+    is_clock: Callable[[str], bool],
+    *,
+    begins_with_facts: bool = False,
+) -> Query:
     """Return the relations of a qualified query.
 
     Args:
         tree: output of sqlglot's `qualify` over a flat text.
         scan_of: the scan of a placeholder name, None for any other table name.
         is_clock: True for relations that are the clock.
+        begins_with_facts: comma joins begin with the table that looks up the others, and not with
+            the one that is written first.
 
     Raises:
         Inapplicable: with the reason why no rule applies; behind those of each LIMIT, as there is
             more to mend than the LIMIT.
     """
-    builder = _Builder(scan_of, is_clock)
+    builder = _Builder(scan_of, is_clock, begins_with_facts=begins_with_facts)
     try:
         top, names = builder.query(tree, {})
     except Inapplicable as error:
@@ -80,12 +88,16 @@ def build_query(tree: exp.Query, scan_of: ScanOf, is_clock: Callable[[str], bool
 
 
 class _Builder:
-    def __init__(self, scan_of: ScanOf, is_clock: Callable[[str], bool]) -> None:
+    def __init__(
+        self, scan_of: ScanOf, is_clock: Callable[[str], bool], *, begins_with_facts: bool
+    ) -> None:
         self.parameters: dict[int, Parameter] = {}
         # In the order in which they are met; a subquery may be read more than once.
         self.limits: dict[Reason, None] = {}
         self._answers = 0
-        self._from = FromClause(scan_of, is_clock, self.query, self.parameters)
+        self._from = FromClause(
+            scan_of, is_clock, self.query, self.parameters, begins_with_facts=begins_with_facts
+        )
 
     # Queries -----------------------------------------------------------------------------------
 

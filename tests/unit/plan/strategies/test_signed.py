@@ -29,6 +29,16 @@ def test_a_joined_table_is_looked_up_by_its_key() -> None:
     assert [lookup.keys for lookup in strategy.lookups] == [(("shop", ((0, "shop"),)),)]
 
 
+def test_the_facts_of_comma_joins_are_the_anchor_wherever_they_are_written() -> None:
+    strategy = signed(
+        "select b.city, count(*) as n from s.shops as b, s.sales as a where a.shop = b.shop"
+        " group by b.city"
+    )
+
+    assert strategy.anchors == (1,)
+    assert [lookup.keys for lookup in strategy.lookups] == [(("shop", ((1, "shop"),)),)]
+
+
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
