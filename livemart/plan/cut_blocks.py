@@ -195,11 +195,17 @@ def _place(name: exp.Expr) -> tuple[int, int]:
     return int(name.meta["start"]), int(name.meta["end"]) + 1
 
 
-def block_part(blocks: Blocks, block: Block, columns: Columns) -> BlockPart | None:
-    """Return a block with its places; None if it reads a query around it, or is not understood."""
-    alone = blocks.standing_alone(block)
-    if alone is None:
-        return None
+def block_part(
+    blocks: Blocks, block: Block, alone: Template[Occurrence], columns: Columns
+) -> BlockPart | None:
+    """Return a block with its places; None if it reads a query around it, or is not understood.
+
+    Args:
+        blocks: the blocks of the whole query.
+        block: one of them.
+        alone: its text as `Blocks.standing_alone` returns it.
+        columns: by relation.
+    """
     flat = Flat(alone.pieces)
     begin = len(flat.text) - (block.end - block.start)
     tree = parse(flat.text)
@@ -387,7 +393,7 @@ def _are_stored(names: tuple[str, ...]) -> bool:
 
 
 def cuts_of_blocks(
-    flat: Flat, columns: Columns, is_hopeless: Callable[[Flat], bool] = lambda part: False
+    flat: Flat, columns: Columns, is_hopeless: Callable[[Flat], bool]
 ) -> Iterator[Cut]:
     """Yield the ways to cut a query at its subqueries, the largest stages first.
 
@@ -396,14 +402,13 @@ def cuts_of_blocks(
     """
     blocks = Blocks(flat)
     for block in blocks:
-        alone = blocks.standing_alone(block)
-        # A value is computed again for nothing worse than one row.
-        if alone is None or (block.kind != "value" and is_hopeless(numbered(alone))):
-            continue
-        # A shape that the parser does not know is not cut.
         part = None
+        # A shape that the parser does not know is not cut.
         with suppress(Exception):
-            part = block_part(blocks, block, columns)
+            alone = blocks.standing_alone(block)
+            # A value is computed again for nothing worse than one row.
+            if alone is not None and (block.kind == "value" or not is_hopeless(numbered(alone))):
+                part = block_part(blocks, block, alone, columns)
         if part is None:
             continue
         for way in (cut_totals, cut_rows, partial(cut_rows, has_keys=True), cut_whole):

@@ -5,7 +5,7 @@ Used by the planner. The rows of each stage are stored, and a strategy moves the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -23,30 +23,30 @@ _DEEPEST = 3
 _MOST_TRIED = 24
 
 
-def plan_flat(
-    flat: Flat, inputs: Inputs, depth: int = 0, tried: dict[str, Plan] | None = None
-) -> Plan:
+# The plans of parts of one query, by the names that they have as stages; each with its depth.
+_Tried = dict[str, tuple[Plan, int]]
+
+
+def plan_flat(flat: Flat, inputs: Inputs, depth: int = 0, tried: _Tried | None = None) -> Plan:
     """Return the plan of a flat text; in steps, if it can only be moved so.
 
     Args:
         depth: how many stages the text is within.
-        tried: the plans of parts of the same query, by the names that they have as stages.
+        tried: the plans of parts of the same query.
     """
     tried = {} if tried is None else tried
     if flat.stage_relation in tried:
-        return tried[flat.stage_relation]
+        return tried[flat.stage_relation][0]
     plan = plan_uncut(flat, inputs)
     if isinstance(plan.strategy, Full) and not plan.strategy.is_volatile and depth < _DEEPEST:
         # A shape that the cuts do not know is recomputed as a whole.
         with suppress(Exception):
             plan = _in_steps(flat, plan, inputs, depth, tried) or plan
-    tried[flat.stage_relation] = plan
+    tried[flat.stage_relation] = plan, depth
     return plan
 
 
-def _in_steps(
-    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[str, Plan]
-) -> Plan | None:
+def _in_steps(flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: _Tried) -> Plan | None:
     """Return the plan of a query that is cut into stages and a last step; None if that gains none.
 
     Each part that is cut is the largest that a strategy moves. The last step is moved as well, or
@@ -94,7 +94,7 @@ def _in_steps(
 
 
 def _next_cut(
-    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: dict[str, Plan]
+    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: _Tried
 ) -> tuple[Cut, Plan] | None:
     """Return the first cut whose stage a strategy moves, and the plan of the stage."""
     for cut in _cuts(flat, uncut, inputs, tried):
@@ -125,14 +125,14 @@ def _counted(cut: Cut, inputs: Inputs) -> tuple[Cut, Plan] | None:
     return (counted, plan) if isinstance(plan.strategy, Signed) else None
 
 
-def _cuts(flat: Flat, uncut: Plan, inputs: Inputs, tried: Mapping[str, Plan]) -> Iterator[Cut]:
+def _cuts(flat: Flat, uncut: Plan, inputs: Inputs, tried: _Tried) -> Iterator[Cut]:
     if (limit := cut_limit(flat, uncut.names)) is not None:
         yield limit
 
     def is_hopeless(part: Flat) -> bool:
-        # Its cuts were tried where it was a stage: they are the same here.
-        plan = tried.get(part.stage_relation)
-        return plan is not None and isinstance(plan.strategy, Full)
+        # Its cuts were tried where it was a stage: they are the same here. At the deepest none is.
+        plan, depth = tried.get(part.stage_relation, (None, _DEEPEST))
+        return depth < _DEEPEST and plan is not None and isinstance(plan.strategy, Full)
 
     yield from cuts_of_blocks(flat, inputs.columns, is_hopeless)
 

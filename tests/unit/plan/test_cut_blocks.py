@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from livemart.plan.blocks import Blocks
+from livemart.plan.blocks import Block, Blocks
 from livemart.plan.cut import Cut
 from livemart.plan.cut_blocks import (
     BlockPart,
@@ -16,7 +16,8 @@ from livemart.plan.cut_blocks import (
     cut_whole,
     cuts_of_blocks,
 )
-from livemart.plan.sql.flatten import flatten
+from livemart.plan.sql.flatten import Occurrence, flatten
+from livemart.plan.sql.template import Template
 
 COLUMNS = {"a.t": ("k", "x", "y", "dup"), "a.u": ("k", "z", "dup")}
 Way = Callable[[BlockPart], Cut | None]
@@ -25,7 +26,9 @@ Way = Callable[[BlockPart], Cut | None]
 def steps(way: Way, text: str, kind: str = "top") -> tuple[str, str] | None:
     """Return the SQL of stage and rest of the first block of a kind; the stage is `stage`."""
     blocks = Blocks(flatten(text, {}))
-    part = block_part(blocks, next(it for it in blocks if it.kind == kind), COLUMNS)
+    block = next(it for it in blocks if it.kind == kind)
+    alone = blocks.standing_alone(block)
+    part = None if alone is None else block_part(blocks, block, alone, COLUMNS)
     cut = None if part is None else way(part)
     return None if cut is None else texts(cut)
 
@@ -204,7 +207,7 @@ def test_a_subquery_that_no_table_can_stand_for_is_not_cut(kind: str, text: str)
 def test_the_largest_stages_are_tried_first() -> None:
     text = "with c as (select k, max(x) as m from a.t group by k) select count(*) as n from c"
 
-    found = [texts(cut)[0] for cut in cuts_of_blocks(flatten(text, {}), COLUMNS)]
+    found = [texts(cut)[0] for cut in cuts_of_blocks(flatten(text, {}), COLUMNS, lambda _: False)]
 
     assert [stage.partition(" from c")[0].rpartition("select ")[2] for stage in found[:2]] == [
         "count(*) as __livemart_total_1, count(*) as __livemart_rows",
@@ -225,3 +228,20 @@ def test_a_subquery_whose_cuts_gained_nothing_is_not_cut_again() -> None:
     assert [stage for stage in every if stage.startswith("select k, max(x)")] != []
     assert stages("select k") == [it for it in every if not it.startswith("select k, max(x)")]
     assert stages("select") == []
+
+
+def test_a_subquery_that_is_not_understood_leaves_the_cuts_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "select count(*) as n from (select k, max(x) as m from a.t as t group by k) as q"
+    alone = Blocks.standing_alone
+
+    def standing_alone(blocks: Blocks, block: Block) -> Template[Occurrence] | None:
+        if block.kind == "table":
+            raise AssertionError("a shape that no code expects")
+        return alone(blocks, block)
+
+    monkeypatch.setattr(Blocks, "standing_alone", standing_alone)
+    cuts = [*cuts_of_blocks(flatten(text, {}), COLUMNS, lambda _: False)]
+
+    assert texts(cuts[0])[0].startswith("select count(*) as __livemart_total_1")
