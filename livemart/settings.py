@@ -30,6 +30,7 @@ from pydantic import (
 from livemart.errors import ConfigError, ConfigErrors, nearest
 from livemart.extras import install_hint, missing_modules
 from livemart.intervals import parse_interval
+from livemart.storage.access import check_access
 from livemart.storage.location import Location, machine_folder
 
 _PREFIX = "LIVEMART_"
@@ -74,11 +75,8 @@ def _read_place(value: object) -> object:
 def _check_warehouse(place: Path | Location) -> Path | Location:
     """deltalake 1.6 makes another URL of a path with such signs: of another folder, or of none."""
     if isinstance(place, Location):
-        from livemart.storage.opening import open_storage
-
         try:
-            # Makes no request, but refuses a store of an unknown kind.
-            open_storage(place)
+            check_access(place, os.environ)
         except ConfigError as error:
             raise ValueError(error.hint) from None
     if sign := _UNREAD_IN_URLS.search(str(place)):

@@ -67,6 +67,8 @@ def memory_place(monkeypatch: pytest.MonkeyPatch) -> Location:
         return ObjectStorage(location, client, {})
 
     monkeypatch.setattr(ObjectStorage, "open", open_in_memory)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "memory")
     return Location.parse("s3://mart/eu")
 
 

@@ -26,19 +26,10 @@ from obstore.store import S3Store
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from livemart.errors import StorageError, first_lines
+from livemart.storage.access import access_options
 from livemart.storage.location import Location
 from livemart.storage.storage import Changed, Missing, ObjectEntry, Taken
 
-# Variables of the environment that say who asks, and where; each engine is given the same.
-_OPTIONS = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_REGION",
-    "AWS_ENDPOINT_URL",
-)
-# Without one of these each engine would look for it elsewhere, and might find another one.
-_NEEDED = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
 _S3A = "spark.hadoop.fs.s3a."
 _NO_BUCKET = "NoSuchBucket"
 _PATIENCE_S = 60.0
@@ -67,13 +58,7 @@ class ObjectStorage:
         Raises:
             ValueError: the environment lacks some.
         """
-        options = {name: value for name in _OPTIONS if (value := environment.get(name))}
-        if region := environment.get("AWS_DEFAULT_REGION"):
-            options.setdefault("AWS_REGION", region)
-        if missing := [name for name in _NEEDED if name not in options]:
-            raise ValueError(f"set {' and '.join(missing)} in the environment")
-        if options.get("AWS_ENDPOINT_URL", "").startswith("http:"):
-            options["AWS_ALLOW_HTTP"] = "true"
+        options = access_options(environment)
         return cls(location, _client(location.bucket, tuple(options.items())), options)
 
     def below(self, folder: str) -> ObjectStorage:
