@@ -297,28 +297,17 @@ def revoke_token(token_id: str, **flags: Any) -> None:
 def plan(output: str, strict: bool, against: str | None, **flags: Any) -> None:
     """Show how each model is refreshed, and why no cheaper way is possible."""
     with reported_errors(flags) as settings:
-        from livemart.inspect.plan_difference import (
-            compare_plans,
-            earlier_report,
-            render_difference,
-        )
+        from livemart.inspect.plan_difference import difference_since, render_difference
         from livemart.inspect.plan_report import describe_plans, full_models, render_plans
         from livemart.plan.project_plans import require_policies
         from livemart.plan.undeclared_columns import require_declared
         from livemart.run.runtime import load_plans
-        from livemart.settings import Settings
 
         with reporting(settings) as report:
             project, plans, chosen = load_plans(settings, report)
             answer = describe_plans(project, plans.models, plans.stored, chosen)
             if against is not None:
-
-                def plans_of(earlier: Settings) -> dict[str, Any]:
-                    loaded, planned, selected = load_plans(earlier, report)
-                    return describe_plans(loaded, planned.models, planned.stored, selected)
-
-                before = earlier_report(against, settings, plans_of)
-                difference = compare_plans(before, answer)
+                difference = difference_since(against, answer, settings, report)
         if against is None:
             print_answer(output, answer, render_plans(answer))
         else:

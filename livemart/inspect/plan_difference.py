@@ -12,16 +12,39 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
-
 from livemart.errors import ConfigError
-from livemart.inspect.plan_report import full_models
+from livemart.inspect.plan_report import describe_plans, full_models, reason_lines
 from livemart.project.profiles import profiles_folder
+from livemart.run.events import ReportEvent
+from livemart.run.runtime import load_plans
+from livemart.run.target_folder import written_path
 from livemart.settings import Settings
 
 # As `describe_plans` returns it.
 PlanReport = Mapping[str, Any]
 _HINT = "give a commit, branch or tag of git, or a file that `plan --output json` wrote"
+
+
+def difference_since(
+    against: str, after: PlanReport, settings: Settings, report: ReportEvent
+) -> dict[str, Any]:
+    """Return how plans differ from those of a commit or of a kept report, see `compare_plans`.
+
+    Args:
+        against: see `earlier_report`.
+        after: the report of today.
+        settings: of the project.
+        report: called with the steps in which the earlier project is read.
+
+    Raises:
+        ConfigError: see `earlier_report`.
+    """
+
+    def plans_of(earlier: Settings) -> PlanReport:
+        project, plans, chosen = load_plans(earlier, report)
+        return describe_plans(project, plans.models, plans.stored, chosen)
+
+    return compare_plans(earlier_report(against, settings, plans_of), after)
 
 
 def compare_plans(before: PlanReport, after: PlanReport) -> dict[str, Any]:
@@ -56,9 +79,7 @@ def render_difference(difference: Mapping[str, Any], against: str) -> str:
     for model in difference["changed"]:
         lines.append(f"{model['name']}  {model['before'] or 'new'} -> {model['after']}")
         for reason in model["reasons"]:
-            lines.append(f"  {reason['code']}: {reason['place']}: {reason['message']}")
-            if reason["suggestion"]:
-                lines.append(f"    next: {reason['suggestion']}")
+            lines += [f"  {line}" for line in reason_lines(reason)]
     return "\n".join(lines) or f"every model is refreshed as at {against}"
 
 
@@ -103,7 +124,7 @@ def _settings_at(commit: str, settings: Settings, folder: Path) -> Settings:
     _git(folder, "clone", "--quiet", "--shared", "--no-checkout", str(top), str(files))
     _git(files, "checkout", "--quiet", "--detach", sha)
     earlier = files / where
-    _lend_packages(project, earlier)
+    _lend_packages(settings, earlier)
     return settings.model_copy(
         update={
             "project_dir": earlier,
@@ -113,12 +134,13 @@ def _settings_at(commit: str, settings: Settings, folder: Path) -> Settings:
     )
 
 
-def _lend_packages(project: Path, earlier: Path) -> None:
+def _lend_packages(settings: Settings, earlier: Path) -> None:
     """Link the packages that `dbt deps` installed, as git seldom holds them."""
-    values = yaml.safe_load((project / "dbt_project.yml").read_text(encoding="utf-8"))
-    packages = values.get("packages-install-path", "dbt_packages")
-    if (project / packages).is_dir() and not (earlier / packages).exists():
-        (earlier / packages).symlink_to(project / packages, target_is_directory=True)
+    folder = written_path(settings, "packages-install-path") or "dbt_packages"
+    packages = settings.project_dir.resolve() / folder
+    if packages.is_dir() and not (earlier / folder).exists():
+        (earlier / folder).parent.mkdir(parents=True, exist_ok=True)
+        (earlier / folder).symlink_to(packages, target_is_directory=True)
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -108,9 +108,7 @@ def render_plans(report: Mapping[str, Any]) -> str:
                 f"{'':<{width}}  reads its stage {stage['relation']}: {stage['strategy']}{keys}"
             )
         for reason in model["reasons"]:
-            lines.append(f"{'':<{width}}  {reason['code']}: {reason['place']}: {reason['message']}")
-            if reason["suggestion"]:
-                lines.append(f"{'':<{width}}    next: {reason['suggestion']}")
+            lines += [f"{'':<{width}}  {line}" for line in reason_lines(reason)]
         for strategy, reason in model["refused"].items():
             # Without a frame no reader expects totals to be carried on.
             if reason not in model["reasons"] and (strategy != "running" or model["time"]):
@@ -131,6 +129,13 @@ def render_plans(report: Mapping[str, Any]) -> str:
                 "and reasons may be others"
             )
     return "\n".join(lines)
+
+
+def reason_lines(reason: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a reason of a model as lines: code, place and message, and the next step below."""
+    yield f"{reason['code']}: {reason['place']}: {reason['message']}"
+    if reason["suggestion"]:
+        yield f"  next: {reason['suggestion']}"
 
 
 def full_models(report: Mapping[str, Any]) -> list[str]:

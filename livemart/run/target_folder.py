@@ -6,7 +6,6 @@ is an error; that of the project is given up for another one if it cannot be wri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -33,7 +32,7 @@ def target_folder(settings: Settings) -> Path:
                 hint="name a folder that you may write to: --target-path DIR, or DBT_TARGET_PATH",
             ) from failure
         return named
-    written = _written_target_path(settings.project_dir, settings.vars)
+    written = written_path(settings, "target-path")
     folder = settings.project_dir / (written or "target")
     if not (settings.project_dir / "dbt_project.yml").is_file():
         # No project: nothing is made there, and the step that reads the project says so.
@@ -47,11 +46,15 @@ def target_folder(settings: Settings) -> Path:
     return folder_until_exit("target")
 
 
-def _written_target_path(project_dir: Path, variables: Mapping[str, object]) -> str | None:
-    """Return the `target-path` of `dbt_project.yml` as dbt renders it; None if there is none."""
+def written_path(settings: Settings, name: str) -> str | None:
+    """Return a path of `dbt_project.yml`, such as `target-path`, as dbt renders it; None if unset.
+
+    Raises:
+        ConfigError: DBT_FAILED, if dbt cannot render it.
+    """
+    file = settings.project_dir / "dbt_project.yml"
     try:
-        project = yaml.safe_load((project_dir / "dbt_project.yml").read_text(encoding="utf-8"))
-        written = project.get("target-path")
+        written = yaml.safe_load(file.read_text(encoding="utf-8")).get(name)
     except (OSError, ValueError, yaml.YAMLError, AttributeError):
         # dbt says what is wrong with the file.
         return None
@@ -60,7 +63,7 @@ def _written_target_path(project_dir: Path, variables: Mapping[str, object]) -> 
     # Not before it is needed: dbt takes a while to load.
     from livemart.project.dbt_invocations import render_in_project
 
-    return render_in_project(written, project_dir, variables)
+    return render_in_project(written, settings.project_dir, settings.vars)
 
 
 def _why_unwritable(folder: Path) -> OSError | None:

@@ -130,6 +130,17 @@ def test_the_project_of_a_commit_is_planned_beside_todays_profile_and_packages(
     assert (repository / "models" / "a.sql").read_text() == "select 3\n"
 
 
+def test_packages_are_lent_from_the_folder_that_dbt_installs_them_in(repository: Path) -> None:
+    (repository / "dbt_project.yml").write_text("packages-install-path: lib/packages\n")
+    (repository / "lib" / "packages" / "dates").mkdir(parents=True)
+
+    def plans_of(earlier: Settings) -> dict[str, Any]:
+        return {"packages": (earlier.project_dir / "lib" / "packages" / "dates").is_dir()}
+
+    settings = Settings(project_dir=repository)
+    assert earlier_report("main", settings, plans_of) == {"packages": True}
+
+
 def test_a_kept_report_is_read_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "plans.json"
     file.write_text(json.dumps(report(described("a", "full"))))
