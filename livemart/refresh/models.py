@@ -365,6 +365,7 @@ def fill_stages(
     stages: Iterable[StoredQuery],
     inputs: PinnedInputs,
     before: Mapping[str, ModelState],
+    begins: Callable[[str, int], None],
 ) -> dict[str, ModelState]:
     """Compute the stages of models that a build has made; return their states, by unique id.
 
@@ -375,9 +376,11 @@ def fill_stages(
         stages: of models that are built.
         inputs: the versions that these models have read.
         before: the states of the newest snapshot, by unique id.
+        begins: called before each stage with the unique id of its model, and its number from 1.
     """
     states = {}
-    for query in stages:
+    for number, query in enumerate(stages, start=1):
+        begins(query.owner.unique_id, number)
         started = time.perf_counter()
         state = before.get(query.unique_id)
         generation = state.generation + 1 if state is not None else 0

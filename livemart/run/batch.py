@@ -7,7 +7,7 @@ before that runs again from the same frontier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,7 +16,6 @@ from livemart.check.versions import CheckedVersions
 from livemart.delta.tags import Tags
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
-from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import short_name
 from livemart.project.hooks.run_end import TestEnd
 from livemart.project.run_values import run_of
@@ -219,16 +218,14 @@ class BatchRunner:
         stored = self.runtime.plans.stored
         stages = [it for it in stored.values() if it.is_stage and it.owner.unique_id in states]
 
-        def announced() -> Iterator[StoredQuery]:
-            for number, stage in enumerate(stages, start=1):
-                owner = short_name(stage.owner.unique_id)
-                self.report(StepBegan(f"computing stage {number} of {len(stages)}, of {owner}"))
-                yield stage
+        def begins(owner: str, number: int) -> None:
+            name = short_name(owner)
+            self.report(StepBegan(f"computing stage {number} of {len(stages)}, of {name}"))
 
         versions = {stored[key].relation: state.version for key, state in states.items()}
         inputs = PinnedInputs(self.runtime.warehouse, {}, {**batch.sources, **versions})
         before = batch.frontier.stored if batch.frontier is not None else {}
-        return fill_stages(self._context(batch.landed), announced(), inputs, before)
+        return fill_stages(self._context(batch.landed), stages, inputs, before, begins)
 
     def _refresh_models(self, batch: Batch, questions: BatchQuestions) -> Batch:
         runtime, frontier = self.runtime, batch.frontier
