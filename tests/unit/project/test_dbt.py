@@ -675,56 +675,6 @@ def test_a_model_that_asks_the_database_needs_spark(jaffle: Path) -> None:
     assert caught.value.code == "DBT_NEEDS_SPARK"
 
 
-@pytest.mark.parametrize("method", ["thrift", "odbc", "{{ 'thr' ~ 'ift' }}"])
-@pytest.mark.parametrize("ask", [Dbt.check_profile, Dbt.load], ids=["check", "load"])
-def test_another_connection_method_is_refused(
-    method: str, ask: Callable[[Dbt], object], jaffle: Path
-) -> None:
-    profiles = jaffle / "profiles.yml"
-    profiles.write_text(profiles.read_text().replace("method: session", f'method: "{method}"'))
-
-    with pytest.raises(ConfigError) as caught:
-        ask(Dbt(jaffle))
-
-    assert caught.value.code == "PROFILE_NOT_SESSION"
-    expected = "thrift" if "{{" in method else method
-    assert caught.value.message == (
-        f"{profiles}: profile jaffle, target dev: found type spark, method {expected}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "words"),
-    [
-        ("jaffle: {outputs: {dev: {type: duckdb}}, target: dev}", "PROFILE_NOT_SESSION", "duckdb"),
-        ("jafle: {}", "PROFILE_INCOMPLETE", "no profile jaffle, did you mean jafle?"),
-        ("jaffle: {target: dev}", "DBT_FAILED", "outputs not specified"),
-        ("jaffle: {target: prod, outputs: {dev: {}}}", "DBT_FAILED", "named 'prod'"),
-        (
-            "jaffle: {target: dev, outputs: {dev: {type: spark, method: session}}}",
-            "PROFILE_INCOMPLETE",
-            "no schema",
-        ),
-        ("jaffle: {outputs: [", "DBT_FAILED", "Syntax error"),
-        (
-            "jaffle: {target: dev, outputs: {dev: {type: '{{ env_var(\"NO\") }}'}}}",
-            "DBT_FAILED",
-            "NO",
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_profile_is_said_before_anything_is_started(
-    text: str, code: str, words: str, jaffle: Path
-) -> None:
-    (jaffle / "profiles.yml").write_text(text)
-
-    with pytest.raises(ConfigError) as caught:
-        Dbt(jaffle).check_profile()
-
-    assert caught.value.code == code
-    assert words in caught.value.message
-
-
 def test_without_any_profiles_the_message_is_one_to_copy(
     jaffle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

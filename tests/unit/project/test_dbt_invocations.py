@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,11 +11,21 @@ from typing import Any
 import pytest
 
 from livemart.errors import ConfigError
+from livemart.project.dbt import Dbt
 from livemart.project.dbt_invocations import DbtInvocations, render_in_project
+
+_JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 
 
 def invocations(folder: Path) -> DbtInvocations:
     return DbtInvocations(folder, None, folder, target=None, vars={}, warehouse=None, progress=None)
+
+
+@pytest.fixture
+def jaffle(tmp_path: Path) -> Path:
+    """A copy of a project, to be changed; no test here reads its models."""
+    left_out = shutil.ignore_patterns("target")
+    return shutil.copytree(_JAFFLE, tmp_path / "jaffle", ignore=left_out)
 
 
 def event(level: str, message: str) -> Any:
@@ -49,3 +61,53 @@ def test_a_text_is_rendered_with_the_variables_of_the_command(tmp_path: Path) ->
 
     with pytest.raises(ConfigError, match="DBT_FAILED"):
         render_in_project("{{ var('missing') }}", tmp_path, {})
+
+
+@pytest.mark.parametrize("method", ["thrift", "odbc", "{{ 'thr' ~ 'ift' }}"])
+@pytest.mark.parametrize("ask", [Dbt.check_profile, Dbt.load], ids=["check", "load"])
+def test_another_connection_method_is_refused(
+    method: str, ask: Callable[[Dbt], object], jaffle: Path
+) -> None:
+    profiles = jaffle / "profiles.yml"
+    profiles.write_text(profiles.read_text().replace("method: session", f'method: "{method}"'))
+
+    with pytest.raises(ConfigError) as caught:
+        ask(Dbt(jaffle))
+
+    assert caught.value.code == "PROFILE_NOT_SESSION"
+    expected = "thrift" if "{{" in method else method
+    assert caught.value.message == (
+        f"{profiles}: profile jaffle, target dev: found type spark, method {expected}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("jaffle: {outputs: {dev: {type: duckdb}}, target: dev}", "PROFILE_NOT_SESSION", "duckdb"),
+        ("jafle: {}", "PROFILE_INCOMPLETE", "no profile jaffle, did you mean jafle?"),
+        ("jaffle: {target: dev}", "DBT_FAILED", "outputs not specified"),
+        ("jaffle: {target: prod, outputs: {dev: {}}}", "DBT_FAILED", "named 'prod'"),
+        (
+            "jaffle: {target: dev, outputs: {dev: {type: spark, method: session}}}",
+            "PROFILE_INCOMPLETE",
+            "no schema",
+        ),
+        ("jaffle: {outputs: [", "DBT_FAILED", "Syntax error"),
+        (
+            "jaffle: {target: dev, outputs: {dev: {type: '{{ env_var(\"NO\") }}'}}}",
+            "DBT_FAILED",
+            "NO",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_profile_is_said_before_anything_is_started(
+    text: str, code: str, words: str, jaffle: Path
+) -> None:
+    (jaffle / "profiles.yml").write_text(text)
+
+    with pytest.raises(ConfigError) as caught:
+        Dbt(jaffle).check_profile()
+
+    assert caught.value.code == code
+    assert words in caught.value.message
