@@ -54,12 +54,12 @@ STRATEGIES: tuple[tuple[str, Callable[[Query, PlanFacts], Moving]], ...] = (
 
 
 def plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
-    reads_rows_alone = False
+    names: tuple[str, ...] | None = None
     try:
         tree = parse(flat.text)
         require_deterministic(tree)
         resolved = _qualified(tree, flat, inputs)
-        reads_rows_alone = True
+        names = _names_of(resolved)
         # Building a query changes its tree.
         copied = resolved.copy() if has_comma_joins(resolved) else None
         query, used, notes = _query(resolved, flat, inputs)
@@ -77,10 +77,12 @@ def plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
     except Exception as error:
         # A shape the parser or the analysis does not know is recomputed, never guessed.
         full = Full((unknown_shape(error),))
-    names: tuple[str, ...] = ()
+    if names is not None:
+        return Plan(full, flat=flat, names=names, reads_rows_alone=True)
+    names = ()
     with suppress(Exception):
         names = _names_of(qualified(parse(flat.text), query_schema(flat, inputs)))
-    return Plan(full, flat=flat, names=names, reads_rows_alone=reads_rows_alone)
+    return Plan(full, flat=flat, names=names)
 
 
 def _names_of(query: exp.Expr) -> tuple[str, ...]:
