@@ -32,27 +32,27 @@ class NextStep(Enum):
 class Life:
     """The state of a supervised process and of its predecessors.
 
-    `exit_code` is None while it runs, and negative if a signal ended it. `heard_at` is None if the
-    process is not probed, and in the future while it starts. `was_ready`: it, or a predecessor, was
-    ready. `short_lives` counts the last processes in a row that ended within `LONG_LIFE_S`.
+    `exit_code` is None while it runs, and negative if a signal ended it. `answered_at` is None if
+    the process is not probed, and in the future while it starts. `was_ready`: it, or a predecessor,
+    was ready. `short_lives` counts the last processes in a row that ended within `LONG_LIFE_S`.
     """
 
     began_at: float | None = None
     ended_at: float | None = None
     exit_code: int | None = None
-    heard_at: float | None = None
+    answered_at: float | None = None
     was_ready: bool = False
     short_lives: int = 0
 
     def begun(self, now: float, *, is_asked: bool = False) -> Life:
         """Return the life of the next process, which starts now; `is_asked`: it is probed."""
-        heard_at = now + START_S - SILENCE_S if is_asked else None
-        return replace(self, began_at=now, ended_at=None, exit_code=None, heard_at=heard_at)
+        answered_at = now + START_S - SILENCE_S if is_asked else None
+        return replace(self, began_at=now, ended_at=None, exit_code=None, answered_at=answered_at)
 
     def ready(self, now: float) -> Life:
         """Return the life of a process that became ready."""
-        heard_at = None if self.heard_at is None else now
-        return replace(self, was_ready=True, heard_at=heard_at)
+        answered_at = None if self.answered_at is None else now
+        return replace(self, was_ready=True, answered_at=answered_at)
 
     def ended(self, now: float, exit_code: int) -> Life:
         """Return the life of a process that has ended."""
@@ -75,7 +75,7 @@ def next_step(life: Life, now: float) -> NextStep:
     if life.began_at is None:
         return NextStep.START
     if life.exit_code is None or life.ended_at is None:
-        is_silent = life.heard_at is not None and now - life.heard_at > SILENCE_S
+        is_silent = life.answered_at is not None and now - life.answered_at > SILENCE_S
         return NextStep.KILL if is_silent else NextStep.WAIT
     if not life.was_ready and 0 <= life.exit_code <= _LAST_OWN_CODE:
         return NextStep.GIVE_UP

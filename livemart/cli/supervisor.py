@@ -102,10 +102,10 @@ class SupervisedProcess:
                 pause_s = round(self.life.pause_s)
                 self._log.warning("process_ended", **_how(code), next_start_s=pause_s)
             self._close()
-        elif self.probe is not None and self.life.heard_at is not None:
+        elif self.probe is not None and self.life.answered_at is not None:
             is_answered = self.probe.is_answered(now)
-            heard_at = now if is_answered else self.life.heard_at + slept_s
-            self.life = replace(self.life, heard_at=heard_at)
+            answered_at = now if is_answered else self.life.answered_at + slept_s
+            self.life = replace(self.life, answered_at=answered_at)
 
     def kill_hung(self) -> None:
         """Kill a process that does not answer."""

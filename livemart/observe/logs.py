@@ -87,12 +87,12 @@ class LogWatcher:
         # The work under way and its start; nothing while a stream waits.
         self._doing: str | None = None
         self._copy: tuple[int, float] | None = None
-        self._began_at = self._told_at = self._news_at = clock()
+        self._began_at = self._logged_at = self._news_at = clock()
         self._under_way: dict[str, None] = {}
-        self._is_told = True
+        self._is_announced = True
         # Until a micro-batch begins to refresh what it landed.
         self._is_building = True
-        self._drift = UntoldDrift()
+        self._drift = UnreportedDrift()
 
     def beat(self) -> None:
         """Name the work under way, if nothing was logged for long; called every second or so."""
@@ -100,9 +100,9 @@ class LogWatcher:
         if doing is None and (copy := self._copy) is not None:
             # In a separate thread: of interest once nothing else goes on.
             doing, began_at = f"copying snapshot {copy[0]} into the serving store", copy[1]
-        if doing is None or now - max(self._told_at, began_at) < _SILENCE_S:
+        if doing is None or now - max(self._logged_at, began_at) < _SILENCE_S:
             return
-        self._told_at = now
+        self._logged_at = now
         nodes = list(self._under_way)
         self._log.info(
             "still_working",
@@ -129,7 +129,7 @@ class LogWatcher:
             case events.BatchBegan(batch_id):
                 self._batch_id = batch_id
                 self._do("refreshing")
-                self._is_told = self._is_building = False
+                self._is_announced = self._is_building = False
             case events.ModelChanged():
                 self._model_changed(event)
             case events.CheckEnded(unique_id, result):
@@ -194,7 +194,7 @@ class LogWatcher:
 
     def _node_changed(self, node: NodeProgress) -> None:
         if node.line is not None:
-            self._told_at = self._clock()
+            self._logged_at = self._clock()
             log = self._log.error if node.status == "error" else self._log.info
             log("dbt", line=node.line)
         elif node.status is None:
@@ -206,9 +206,9 @@ class LogWatcher:
 
     def _model_changed(self, event: events.ModelChanged) -> None:
         unique_id, state = event.unique_id, event.state
-        if not self._is_told:
+        if not self._is_announced:
             # Not before there is something to do: a stream looks for records all day.
-            self._is_told = True
+            self._is_announced = True
             self._log.info("batch_began", batch_id=self._batch_id)
         if event.word == "started":
             self._under_way[unique_id] = None
@@ -218,7 +218,7 @@ class LogWatcher:
         if state is None or not (state.rows_changed or state.reason):
             log.debug("model_changed", word=event.word)
             return
-        self._told_at = self._clock()
+        self._logged_at = self._clock()
         log.info(
             "refresh_completed",
             strategy=state.strategy,
@@ -228,7 +228,7 @@ class LogWatcher:
         )
 
     def _check_ended(self, unique_id: str, result: TestResult) -> None:
-        self._told_at = self._clock()
+        self._logged_at = self._clock()
         log = self._log.bind(
             batch_id=self._batch_id, test=unique_id, line=describe_check(unique_id, result)
         )
@@ -293,10 +293,10 @@ class LogWatcher:
 
     def _do(self, text: str) -> None:
         self._doing, self._under_way = text, {}
-        self._began_at = self._told_at = self._clock()
+        self._began_at = self._logged_at = self._clock()
 
 
-class UntoldDrift:
+class UnreportedDrift:
     """Drift that was not reported yet, by this run or by the one before: batches bring the same."""
 
     def __init__(self) -> None:
@@ -311,9 +311,9 @@ class UntoldDrift:
         """
         self._fields.update((source, field) for source, drift in before.items() for field in drift)
         for source, drift in snapshot.drift.items():
-            untold = tuple(field for field in drift if (source, field) not in self._fields)
-            self._fields.update((source, field) for field in untold)
-            for kind, fields in by_kind(untold):
+            unreported = tuple(field for field in drift if (source, field) not in self._fields)
+            self._fields.update((source, field) for field in unreported)
+            for kind, fields in by_kind(unreported):
                 yield source, kind, fields
 
 

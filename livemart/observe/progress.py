@@ -27,7 +27,7 @@ from livemart.observe.logs import (
     UNDER_WAY,
     LogFormat,
     LogWatcher,
-    UntoldDrift,
+    UnreportedDrift,
     describe_failing,
 )
 from livemart.project.graph import short_name
@@ -132,7 +132,7 @@ class TerminalWatcher:
         self._title = ""
         self._copied: int | None = None
         self._tests_ended = 0
-        self._drift = UntoldDrift()
+        self._drift = UnreportedDrift()
         self._live = Live(
             console=console,
             get_renderable=self._render,

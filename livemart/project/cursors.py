@@ -44,7 +44,7 @@ class StatementFailed(Exception):
 
 
 @contextmanager
-def _told_to_dbt() -> Iterator[None]:
+def _errors_for_dbt() -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
@@ -88,19 +88,19 @@ class SparkCursor:
         spark = self._session()
         set_all(spark, self._parameters)
         self._rows = None
-        with _told_to_dbt():
+        with _errors_for_dbt():
             self._frame = spark.sql(_ENDS_WITH_SEMICOLON.sub("", remade(sql)))
         failpoint("dbt.statement")
 
     def fetchall(self) -> Sequence[Sequence[Any]] | None:
         if self._rows is None and self._frame is not None:
-            with _told_to_dbt():
+            with _errors_for_dbt():
                 self._rows = self._frame.collect()
         return self._rows
 
     def fetchone(self) -> Sequence[Any] | None:
         if self._rows is None and self._frame is not None:
-            with _told_to_dbt():
+            with _errors_for_dbt():
                 self._rows = list(self._frame.take(1))
         return self._rows.pop(0) if self._rows else None
 

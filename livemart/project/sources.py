@@ -451,15 +451,17 @@ class _EnvelopeReader:
         for name, kind in self.columns.types().items():
             words = {part.name for part in kind.walk()}
             if "decimal" in words and options.decimal_handling is None:
-                self._untold(name, kind, "decimal_handling", "as the connector's own setting")
+                self._option_missing(
+                    name, kind, "decimal_handling", "as the connector's own setting"
+                )
             if words & {*_TIMESTAMPS, "date"} and options.time_precision is None:
-                self._untold(name, kind, "time_precision", "as the connector's own setting")
+                self._option_missing(name, kind, "time_precision", "as the connector's own setting")
             is_adaptive = options.time_precision in _ADAPTIVE
             if words & _TIMESTAMPS and is_adaptive and options.digits_of(name) is None:
                 hint = "a plain timestamp of PostgreSQL has 6, a datetime of MySQL 0"
-                self._untold(name, kind, "timestamp_digits", hint)
+                self._option_missing(name, kind, "timestamp_digits", hint)
 
-    def _untold(self, name: str, kind: SparkType, option: str, hint: str) -> None:
+    def _option_missing(self, name: str, kind: SparkType, option: str, hint: str) -> None:
         self._refuse(
             f"no {option}, and column {name} is of type {kind}",
             f"add {option} ({hint}), or `schemas: true` if each record holds its schema",

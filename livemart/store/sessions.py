@@ -49,22 +49,22 @@ class _Session(psycopg.Connection[Any]):
         timeout: float | None = None,
     ) -> _Result:
         """Wait for an answer; psycopg calls this for every statement, commit and copy."""
-        return super().wait(self._heard(gen), interval, timeout)
+        return super().wait(self._watched(gen), interval, timeout)
 
-    def _heard(self, gen: Generator[Any, Any, _Result]) -> Generator[Any, Any, _Result]:
-        heard_at, is_suspect = monotonic(), False
+    def _watched(self, gen: Generator[Any, Any, _Result]) -> Generator[Any, Any, _Result]:
+        answered_at, is_suspect = monotonic(), False
         try:
             state = next(gen)
             while True:
                 ready = yield state
                 if ready != waiting.Ready.NONE:
-                    heard_at, is_suspect = monotonic(), False
+                    answered_at, is_suspect = monotonic(), False
                 elif is_suspect:
                     # Looked at once more: the answer may have come while the other was asked.
                     self._leave()
-                elif monotonic() - heard_at >= SILENT_S:
+                elif monotonic() - answered_at >= SILENT_S:
                     is_suspect = self.is_at_work is None or not self.is_at_work()
-                    heard_at = monotonic()
+                    answered_at = monotonic()
                 state = gen.send(ready)
         except StopIteration as end:
             result: _Result = end.value

@@ -387,9 +387,9 @@ class SnapshotView:
         snapshot_row = self._connection.execute(query).first()
         is_known = snapshot_row is not None and Published(**snapshot_row._mapping) == before
         # An update holds the new row only; and in a nested value the name could be another's.
-        is_told = not served.row_key or column in served.row_key
+        is_of_key = not served.row_key or column in served.row_key
         is_plain = "json" not in served.kinds.values()
-        if not (is_known and is_told and is_plain) or before.snapshot_id < stored.copied_at:
+        if not (is_known and is_of_key and is_plain) or before.snapshot_id < stored.copied_at:
             return None
         # A row is written in one way only, and a quote in a text is escaped: this is the column.
         label = f'{write_json(column)}:"'

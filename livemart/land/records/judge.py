@@ -229,7 +229,7 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
     raws = {position: chunk.record(position) for position in sorted(positions)}
     records = {position: kept_text(raw) for position, raw in raws.items()}
     for number, rules in enumerate(group.rules):
-        verdicts[number] = _told_zone(rules, rows, verdicts[number], records)
+        verdicts[number] = _with_zone_noted(rules, rows, verdicts[number], records)
     sizes = {position: len(raw) for position, raw in raws.items()}
     arrays: list[Any] = [_array(rows, name) for name in group.schema.names]
     arrays += [
@@ -313,7 +313,7 @@ def _verdict(asked: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
     return codes, details
 
 
-def _told_zone(
+def _with_zone_noted(
     asked: Rules,
     rows: pa.Table,
     verdict: tuple[pa.Array, pa.Array],

@@ -63,11 +63,11 @@ def _filled(model: Model, is_written: bool, is_any_unknown: bool) -> Filled:
     if model.filled_by == "sql" or sql is None or model.language != "sql":
         return "no"
     is_kept = model.materialized == "incremental" and model.config.get("full_refresh") is False
-    is_said = is_written or model.filled_by == "hooks"
-    if (is_said or is_kept or (is_any_unknown and not model.depends_on)) and yields_nothing(sql):
+    is_filled = is_written or model.filled_by == "hooks"
+    if (is_filled or is_kept or (is_any_unknown and not model.depends_on)) and yields_nothing(sql):
         return "wholly"
     # dbt adds to such a table in each run: its rows of yesterday are said by no SQL.
-    return "partly" if is_said or (is_kept and _reads_nothing(sql)) else "no"
+    return "partly" if is_filled or (is_kept and _reads_nothing(sql)) else "no"
 
 
 def _statements(hooks: Hooks) -> Iterator[tuple[str | None, bool, str]]:

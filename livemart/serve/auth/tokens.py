@@ -226,7 +226,7 @@ class TokenStore:
 
     def _begin(self, writing: sa.Engine, stack: ExitStack) -> sa.Connection:
         gives_up_at = monotonic() + self.patience.total_seconds()
-        has_told = False
+        has_logged = False
         while True:
             try:
                 return stack.enter_context(writing.begin())
@@ -240,8 +240,8 @@ class TokenStore:
                         f"{format_interval(self.patience)}",
                         hint="run the command again when the copy is done (see `status`)",
                     ) from error
-            if not has_told:
-                has_told = True
+            if not has_logged:
+                has_logged = True
                 self.waits()
 
 

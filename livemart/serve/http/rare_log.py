@@ -29,8 +29,8 @@ class RareLog:
 
     def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._told_at: dict[str, float] = {}
-        self._untold: Counter[str] = Counter()
+        self._logged_at: dict[str, float] = {}
+        self._unlogged: Counter[str] = Counter()
         self._lock = Lock()
 
     def tell(self, event: str, kind: str = "", *, level: str = "warning", **keys: Any) -> None:
@@ -40,15 +40,15 @@ class RareLog:
         """
         name = f"{event} {kind}"
         with self._lock:
-            now, told_at = self._clock(), self._told_at.get(name)
-            if told_at is not None and now - told_at < _EVERY_S:
-                self._untold[name] += 1
+            now, logged_at = self._clock(), self._logged_at.get(name)
+            if logged_at is not None and now - logged_at < _EVERY_S:
+                self._unlogged[name] += 1
                 return
-            if len(self._told_at) >= _MOST_KINDS:
-                self._told_at.clear()
-                self._untold.clear()
-            self._told_at[name] = now
-            count = self._untold.pop(name, 0)
+            if len(self._logged_at) >= _MOST_KINDS:
+                self._logged_at.clear()
+                self._unlogged.clear()
+            self._logged_at[name] = now
+            count = self._unlogged.pop(name, 0)
         more = {"more": count} if count else {}
         getattr(structlog.get_logger(), level)(event, **keys, **more)
 

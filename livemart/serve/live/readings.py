@@ -78,7 +78,7 @@ class Readings:
             return cached
 
         async def load() -> Answer[_Result]:
-            answer = await self.read_anew(read)
+            answer = await self.read_fresh(read)
             if answer.value is not None:
                 self.keep(key, answer)
             return answer
@@ -89,7 +89,7 @@ class Readings:
         """Return the served models of the newest snapshot, by name."""
         return await self.read(("models",), lambda view: dict(view.models()))
 
-    async def read_anew(self, read: Callable[[SnapshotView], _Result]) -> Answer[_Result]:
+    async def read_fresh(self, read: Callable[[SnapshotView], _Result]) -> Answer[_Result]:
         """Return the result of `read` on the newest snapshot, for this one caller."""
         answer = await self.run(self.read_now, read)
         # The store may be a snapshot further than the hub's last look.
@@ -107,7 +107,7 @@ class Readings:
             ProblemError: READER_ENDED.
         """
         if self._side is None:
-            return await self.read_anew(lambda view: read(view, *arguments))
+            return await self.read_fresh(lambda view: read(view, *arguments))
         try:
             answer = await self._run(self._side.threads, self._side.read, read, *arguments)
         except SideProcessError as error:

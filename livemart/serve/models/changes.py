@@ -29,7 +29,7 @@ async def read_page(
     async def load() -> Page | None:
         async with shared_turn(request, caller, line) as held:
             asked = (followed, position, MOST_RESET)
-            small = await readings.read_anew(lambda view: write_page(view, *asked, is_small=True))
+            small = await readings.read_fresh(lambda view: write_page(view, *asked, is_small=True))
             page = small.value
             if page is not None and page.is_too_large:
                 is_own = page.is_reset or followed.conditions

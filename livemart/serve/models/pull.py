@@ -238,13 +238,13 @@ async def _write(
             raise unknown_model()
         return write_answer(view, query_of(served), most)
 
-    written = await readings.read_anew(partial(read, most=SMALL))
+    written = await readings.read_fresh(partial(read, most=SMALL))
     if written.value is None:
         # Others wait neither for the interpreter nor for a process: of these, each has one.
         async with shared_turn(request, caller, "large", 1):
             written = await readings.read_aside(write_answer, query_of(model))
     if written.value is None:
-        written = await readings.read_anew(read)
+        written = await readings.read_fresh(read)
     assert written.value is not None
     return Answer(written.published, written.value)
 

@@ -235,7 +235,7 @@ class ArrowRows:
 
     def __init__(self, model: ServedModel, published: Published) -> None:
         self._columns = model.columns
-        self._said = {**snapshot_head(published), **age_of(published, model.name)}
+        self._head = {**snapshot_head(published), **age_of(published, model.name)}
         self._schema = pa.schema([(name, _arrow_type(kind)) for name, kind in model.columns])
         self._batches: list[pa.RecordBatch] = []
 
@@ -248,8 +248,8 @@ class ArrowRows:
         return int(self._batches[-1].nbytes)
 
     def end(self, *, is_truncated: bool, next_: str | None) -> bytes:
-        said = {**self._said, "is_truncated": is_truncated}
-        schema = self._schema.with_metadata({name: str(value) for name, value in said.items()})
+        members = {**self._head, "is_truncated": is_truncated}
+        schema = self._schema.with_metadata({name: str(value) for name, value in members.items()})
         batches = [batch.replace_schema_metadata(schema.metadata) for batch in self._batches]
         sink = pa.BufferOutputStream()
         self._write(sink, schema, batches)

@@ -148,7 +148,7 @@ class AboutView:
         return bool(self.columns)
 
     @property
-    def is_told(self) -> bool:
+    def is_described(self) -> bool:
         """True if there is more to say of the columns than their types."""
         return bool(self.columns or self.tests)
 

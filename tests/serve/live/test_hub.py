@@ -97,7 +97,7 @@ def test_who_saw_a_snapshot_is_never_shown_one_before_it(store_url: str) -> None
             await asyncio.to_thread(fill_store, store_url, reference_tables(), snapshot_id=2)
             hub.prepare = prepare
             # As rows of a model are read: past all that is kept.
-            published = (await readings.read_anew(lambda view: None)).published
+            published = (await readings.read_fresh(lambda view: None)).published
             after = await answers.restaurant("r1", "metrics")
             trend = await answers.restaurant("r2", "trend")
             still = hub.published

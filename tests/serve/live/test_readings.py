@@ -132,7 +132,7 @@ def test_a_snapshot_that_a_reading_came_upon_is_the_newest() -> None:
         async with reading(reader) as (readings, hub):
             await readings.newest()
             reader.shown = published(2)
-            assert (await readings.read_anew(snapshot_id)).value == 2
+            assert (await readings.read_fresh(snapshot_id)).value == 2
             return hub.newest
 
     assert asyncio.run(ask()) == published(2)

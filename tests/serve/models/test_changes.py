@@ -281,7 +281,7 @@ def test_many_changes_are_read_and_written_aside(
         # As on the way to a side process and back.
         question = pickle.loads(pickle.dumps((read, arguments)))
         asked.append(question[0])
-        return await readings.read_anew(lambda view: question[0](view, *question[1]))
+        return await readings.read_fresh(lambda view: question[0](view, *question[1]))
 
     monkeypatch.setattr(Readings, "read_aside", read_aside)
     desk.publish(1, 3)

@@ -57,7 +57,7 @@ def test_a_thousand_short_lives_are_counted_without_an_overflow() -> None:
 
 
 def test_a_server_that_answers_nobody_is_killed() -> None:
-    asked = replace(READY, heard_at=200.0)
+    asked = replace(READY, answered_at=200.0)
 
     assert next_step(asked, 200.0 + SILENCE_S) is NextStep.WAIT
     assert next_step(asked, 200.1 + SILENCE_S) is NextStep.KILL

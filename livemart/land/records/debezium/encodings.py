@@ -161,8 +161,8 @@ def _by_precision(value: Number, path: str, kind: SparkType, options: EnvelopeOp
     else:
         digits = options.digits_of(re.split(r"[.\[]", path)[0])
         unit = 1_000_000 if digits is not None and digits <= 3 else 1_000
-        is_told = kind.name == "date" or digits is not None
-        if mode in (None, "isostring") or not is_told:
+        has_precision = kind.name == "date" or digits is not None
+        if mode in (None, "isostring") or not has_precision:
             raise MisfitError(f"{path}: {value} is a number, {_SCHEMA_MISSING}")
     return _date(value, path, kind) if kind.name == "date" else _instant(value, unit, path, kind)
 

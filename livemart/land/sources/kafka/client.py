@@ -205,14 +205,14 @@ class KafkaClient:
         self._readers.append(consumer)
 
     def _range(self, consumer: Consumer, topic: str, number: int, end: int) -> Iterator[Message]:
-        heard_at, behind = time.monotonic(), ""
+        answered_at, behind = time.monotonic(), ""
         while True:
             first = self._guarded(lambda: consumer.poll(_LOOK_S))
             if first is None:
-                if time.monotonic() - heard_at > _SILENCE_S:
+                if time.monotonic() - answered_at > _SILENCE_S:
                     raise self._error(f"no record within {_SILENCE_S:.0f} s{behind}")
                 continue
-            heard_at = time.monotonic()
+            answered_at = time.monotonic()
             message: Any
             for message in (first, *self._guarded(lambda: consumer.consume(_RUN_RECORDS, 0))):
                 error = message.error()
@@ -276,14 +276,14 @@ class KafkaClient:
     def _error(self, text: str, error: KafkaError | None = None) -> KafkaUnreadableError:
         """Return the error with the client's last message, which often is the cause."""
         if self._asking is not None:
-            # Lets the client say what is still to be heard.
+            # Lets the client report its remaining errors.
             self._asking.poll(0)
-        heard = [*self._client_errors, *([error] if error is not None else [])]
+        errors = [*self._client_errors, *([error] if error is not None else [])]
         said = [
             it for it in dict.fromkeys(it.str() for it in self._client_errors) if it not in text
         ]
         self._client_errors.clear()
-        kind = KafkaDeniedError if any(map(is_denial, heard)) else KafkaUnreadableError
+        kind = KafkaDeniedError if any(map(is_denial, errors)) else KafkaUnreadableError
         return kind(redacted("; ".join([text, *said]), self._secrets))
 
     def _on_error(self, error: KafkaError) -> None:

@@ -132,7 +132,7 @@ class NatsConnection:
         is_encrypted = address.startswith("tls://") or any(map(options.get, _ENCRYPTING))
         who = {"user": options["user"], **secrets} if "user" in options else secrets
         for name, value in who.items():
-            settings[name] = _told_to(client, value) if is_encrypted else value
+            settings[name] = _secret_for(client, value) if is_encrypted else value
         return settings
 
 
@@ -143,7 +143,7 @@ async def _close(client: Client) -> None:
             await client.close()
 
 
-def _told_to(client: Client, secret: str) -> Callable[[], str]:
+def _secret_for(client: Client, secret: str) -> Callable[[], str]:
     """Return a function that gives a secret to the server, unless that would not encrypt it.
 
     Without this check a machine on the way could say that the server does not encrypt.
