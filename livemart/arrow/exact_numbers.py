@@ -97,7 +97,7 @@ def totals_so_far(values: Whole) -> Whole:
 
 
 def at_scale(values: Whole, kind: pa.DataType, scale: int) -> Whole:
-    """Return what `to_whole` reads of a column of type `kind`, as counts of a digit not larger.
+    """Return the values that `to_whole` reads from a column, as counts of a digit not larger.
 
     Args:
         values: integers, or counts of the last digit of `kind`.

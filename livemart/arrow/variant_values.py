@@ -124,7 +124,7 @@ def value_identity(value: bytes, metadata: bytes) -> bytes:
 
 
 def _tokens(reader: _Reader) -> Iterator[bytes]:
-    """Yield what tells a value apart, from the outside in; each part says how long it is."""
+    """Yield the parts of a value's identity, from the outside in; each part gives its length."""
     # Not by recursion: a value may be as deep as Spark's own parser goes.
     waiting: list[int | bytes] = [0]
     while waiting:

@@ -361,7 +361,7 @@ class _Reader:
         return self._whole[relation]
 
     def session(self, texts: Sequence[str]) -> SparkSession:
-        """Return the session for statements over what was named until now; it has the views."""
+        """Return the session for statements over the rows named so far; it has their views."""
         if self._views is None:
             self._views = ArrowViews(self.open_session())
         for name, rows in self._rows.items():

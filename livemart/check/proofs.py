@@ -93,7 +93,7 @@ class Prover:
 
     @cached_property
     def fingerprints(self) -> Mapping[str, str]:
-        """The hash of each test's SQL, views inlined, and of what judges its failures."""
+        """The hash of each test's SQL, views inlined, and of its settings that judge failures."""
         return {unique_id: self._hash(test) for unique_id, test in self.project.tests.items()}
 
     def renewed(self, plans: ProjectPlans) -> Prover:
@@ -173,7 +173,7 @@ class Prover:
     def moved_test(
         self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions
     ) -> ChangedTest | None:
-        """Return what tells how many rows fail now, from how many failed at the frontier."""
+        """Return the test of changed rows that corrects the count of failures at the frontier."""
         result = self._failures.get(test.unique_id)
         flat = self.flat(test)
         if result is None or flat is None:

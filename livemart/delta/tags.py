@@ -31,7 +31,7 @@ STRATEGY, REASON, ROWS_CHANGED = "strategy", "reason", "rows_changed"
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """Who commits: application id and version, and what the commit says of itself.
+    """The identity of a commit, application id and version, and its metadata.
 
     The first two are what a commit is known by; whatever else it says, it is the same tag.
     """

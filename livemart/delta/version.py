@@ -305,7 +305,7 @@ class TableVersion:
             raise _only_spark(self.relation, error) from error
 
     def _require_own_values(self, fragments: Iterable[pds.Fragment], names: Sequence[str]) -> None:
-        """Check that files mean what Arrow reads in these columns; looks into none without need.
+        """Check that Arrow reads these columns as Spark means them; opens a file only if it must.
 
         Raises:
             RefreshError: CDF_UNAVAILABLE.

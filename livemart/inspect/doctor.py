@@ -155,7 +155,7 @@ def _look_into_bucket(warehouse: StoragePlace) -> str:
 def check_disk(
     warehouse: StoragePlace, *, usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage
 ) -> Finding:
-    """Look at the free space below the warehouse, or for what this machine keeps of one.
+    """Check the free space of the disk that holds the warehouse, or this machine's files of one.
 
     A full disk stops a commit.
     """
@@ -257,7 +257,7 @@ def _guarded(name: str, look: Callable[[], str]) -> Finding:
 
 
 def _required_versions() -> dict[str, str]:
-    """Return what the installed package asks for, of the packages that are pinned by each other."""
+    """Return the versions that the installed package requires, of packages that pin each other."""
     from packaging.requirements import Requirement
 
     try:

@@ -161,7 +161,7 @@ def _verdict_on_values(
 def _computed_beside(
     rows: GroupRows, held: Sequence[int], computed: Iterable[int]
 ) -> dict[Row, list[Row]]:
-    """Return the computed values of rows by what they hold besides."""
+    """Return the computed values of rows by their other values."""
     beside: dict[Row, list[Row]] = defaultdict(list)
     for row in rows:
         beside[tuple(row[other] for other in held)].append(tuple(row[other] for other in computed))

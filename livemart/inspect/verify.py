@@ -63,7 +63,7 @@ class Comparison:
         return self.differences is not None and not self.is_equal
 
     def to_json(self) -> dict[str, Any]:
-        """Return the answer of the command; `is_equal` is None of what was not compared."""
+        """Return the answer of the command; `is_equal` is None if the model was not compared."""
         answer = asdict(self)
         return answer if self.differences is not None else {**answer, "is_equal": None}
 

@@ -351,7 +351,7 @@ class Landing:
     def _read_by_patterns(
         self, files: Mapping[str, Sequence[Path]]
     ) -> Mapping[str, Sequence[Path]]:
-        """Leave out what Spark found by its name in a folder that the source does not read."""
+        """Leave out files that Spark found by name in a folder that the source does not read."""
         patterns = {name: source.arrival.path for name, source in self._sources.items()}
         return {
             name: [it for it in paths if matches(self._folder.relative(it), patterns[name])]
@@ -445,7 +445,7 @@ class Landing:
         )
 
     def _check_replay(self, manifest: Manifest, waiting: Sequence[str]) -> Sequence[Delivery]:
-        """Return what a replay reads: what is still to be landed must be what it was."""
+        """Return the deliveries of a replay; those that have not landed yet must be unchanged."""
         deliveries: list[Delivery] = []
         for delivery in manifest.deliveries:
             names = [name for name in delivery.relations if name in waiting]

@@ -124,7 +124,7 @@ def _misfits(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
 
 
 def _unordered(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
-    """Yield keys and sequence by which what was landed before cannot be compared."""
+    """Yield keys and sequence by which the rows landed before cannot be compared."""
     deletes = deletes_relation(source)
     if not source.row_rules.keys or not warehouse.exists(deletes):
         return

@@ -105,7 +105,7 @@ class CompiledProject:
         return ended_nodes
 
     def take_built(self, results: Iterable[Any], questions: QuestionLog) -> bool:
-        """Take over the SQL that dbt has built from, where it may be another: it is what was run.
+        """Take over the SQL that dbt has run, for each node whose SQL may have changed.
 
         Returns:
             True if there may be such a node.

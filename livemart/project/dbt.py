@@ -76,9 +76,9 @@ class Dbt:
         progress: called when a node begins or ends, and with what dbt prints of it, from dbt's
             threads.
 
-    `is_repeatable`: whether the project that was loaded follows from its files, and would be
-    compiled to the same again. It is not if a node asks the warehouse or mentions the run, or if a
-    batch needs dbt: for a hook to render, or a table that dbt alone writes.
+    `is_repeatable`: whether the loaded project follows from its files alone, and would be compiled
+    to the same again. A node that asks the warehouse or mentions the run prevents this. So does a
+    batch that needs dbt: for a hook to render, or for a table that dbt alone writes.
 
     `artifact`: `manifest.json` as it was written, None if it could not be.
     """

@@ -52,7 +52,7 @@ def columns_question(relation: str, columns: Iterable[tuple[str, str]]) -> Quest
 
 
 def relation_question(relation: str, kind: str | None) -> Question:
-    """Return the question what a relation is: `table`, `view`; None if it is not there."""
+    """Return the question for the kind of a relation: `table`, `view`, None if it is missing."""
     return Question("relation", relation, _digest(kind), is_lacking=kind is None)
 
 

@@ -211,7 +211,7 @@ def _difference_in_arrow(
     stored: PinnedTable,
     tables: Mapping[str, PinnedTable],
 ) -> pa.Table | None:
-    """Return what `_difference` does, of rows in memory."""
+    """Return the result of `_difference`, computed from rows in memory."""
     assert plan.flat is not None
     prefix = f"__{stored.relation.replace('.', '__')}_{context.batch_id}"
     with closing(BatchViews(spark, prefix, context.between_batches.views)) as views:
@@ -233,7 +233,7 @@ def _difference_in_spark(
     stored: PinnedTable,
     tables: Mapping[str, PinnedTable] | None,
 ) -> pa.Table | None:
-    """Return what `_difference` does, of tables that Spark reads."""
+    """Return the result of `_difference`, computed from tables that Spark reads."""
     if not _is_like(spark.sql(text).schema, stored):
         return None
     schema = stored.schema

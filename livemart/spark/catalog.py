@@ -247,6 +247,6 @@ def _registered(spark: SparkSession) -> dict[str, set[str]]:
 
 
 def _external(spark: SparkSession) -> Any:
-    """Return what holds the entries of the catalog, for a session with its own JVM."""
+    """Return the JVM's object that holds the entries of the catalog."""
     jvm_session: Any = spark._jsparkSession
     return jvm_session.sessionState().catalog().externalCatalog()

@@ -108,7 +108,7 @@ def jar_cache() -> Path:
 
 
 def user_cache() -> Path | None:
-    """Return where livemart keeps for this user what it can make again; None without a home."""
+    """Return the folder of this user's files that can be made again; None without a home."""
     # As the XDG base directories say: a relative path counts as none.
     cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not cache.is_absolute():

@@ -134,7 +134,7 @@ class FileBounds:
     def guarantee(
         self, position: int, partition: Mapping[str, pa.Scalar], names: Sequence[str]
     ) -> pds.Expression:
-        """Return what holds for every row of a file, as far as the named columns go."""
+        """Return a condition on the named columns that every row of a file fulfils."""
         guarantee = _partition_guarantee(partition)
         for name in names:
             if name in self._partition_columns or (bounds := self._bounds(name)) is None:

@@ -34,7 +34,7 @@ class LetterChoice:
     with_redriven: bool = False
 
     def condition(self) -> pds.Expression:
-        """Return what it asks of a row."""
+        """Return the condition that a row must fulfil."""
         chosen = pds.scalar(True)
         if self.source is not None:
             chosen &= pds.field("source") == self.source

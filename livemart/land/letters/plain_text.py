@@ -15,7 +15,7 @@ _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def one_line(text: str) -> str:
-    r"""Return a text in one line, without what is obeyed or not seen.
+    r"""Return a text in one line, with escapes for signs that a terminal obeys or does not show.
 
     >>> print(one_line("a\nb\x1b[2J\u202e"))
     a\nb\x1b[2J\u202e

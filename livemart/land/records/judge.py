@@ -167,7 +167,7 @@ def all_refused(group: Group, refused: Sequence[Refused]) -> Chunk:
 
 
 def read_alike(source: SourceTable) -> tuple[object, ...]:
-    """Return what two sources have in common if a record is the same fields to both."""
+    """Return a value that two sources share if a record has the same fields for both."""
     # Only the keys are taken from a delete that an envelope reports.
     return source.record_rules, source.row_rules.keys if source.record_rules.envelope else None
 

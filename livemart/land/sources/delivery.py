@@ -47,7 +47,7 @@ class DeliveryReader(Protocol):
     kind: str
 
     def check(self, delivery: Delivery, batch_id: int) -> Delivery:
-        """Return what a replay reads; refuse one of what is no longer what it was.
+        """Return the delivery that a replay reads; refuse one whose records have changed.
 
         Raises:
             SourceError: with what is to be done.

@@ -74,7 +74,7 @@ class LastingRecordLog(RecordLog, Protocol):
     """A record log that tells when a partition is gone, or another took its name."""
 
     def identities(self) -> Mapping[str, str]:
-        """Return what no other partition of the same name has, where that is known; never empty."""
+        """Return an identity that no other partition of that name has, if known; never empty."""
         ...
 
     def is_selected(self, partition: str) -> bool:

@@ -96,7 +96,7 @@ class _Versions:
             self._of_key.setdefault(key, []).append(position)
 
     def kept_by(self, top: int) -> tuple[Kept, dict[str, int | None]]:
-        """Return what the newest version of a key keeps: of which sequence, at which position."""
+        """Return sequence and position of each value that the newest version of a key keeps."""
         names: dict[str, str | None] = {}
         positions: dict[str, int | None] = {}
         for name in self.unsent[top]:
@@ -111,7 +111,7 @@ class _Versions:
         return names, positions
 
     def _source(self, name: str, position: int, top: int) -> _Source | None:
-        """Return what a version knows of a column of a newer one, None if it knows nothing."""
+        """Return the value that a version has for a column of a newer one, None if it has none."""
         unsent = self.unsent[position]
         sequence = unsent[name] if name in unsent else self._sequences[position]
         if sequence is None or sequence > self._sequences[top]:

@@ -28,7 +28,7 @@ def mark_written(tree: Expr) -> None:
 
 
 def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:
-    """Leave out of each `coalesce` of USING what a join makes equal to another of its arguments.
+    """Drop from each `coalesce` of USING the arguments that a join makes equal to another one.
 
     Args:
         keys: the equalities of one join, its preserved side on the left. Where a row finds

@@ -68,7 +68,7 @@ def called(expr: Expr) -> Expr:
 
 
 def specification(window: exp.Window, select: Expr | None) -> Expr:
-    """Return what gives a window its partition and order: itself, or a named one of its SELECT."""
+    """Return the window that gives partition and order: itself, or a named one of its SELECT."""
     named = select.args.get("windows") if window.alias and select is not None else None
     return next((it for it in named or () if it.this.name == window.alias), window)
 
@@ -154,7 +154,7 @@ def rows_may_tie(order: str, node: Expr) -> Reason:
 
 
 def _parts(order: Expr) -> list[Expr]:
-    """Return what a value is compared by: the fields of a struct, or the value itself."""
+    """Return the parts by which a value is compared: a struct's fields, or the value itself."""
     if not isinstance(order, exp.Struct | exp.Tuple):
         return [order]
     return [

@@ -292,7 +292,7 @@ def _outermost_windows(expr: Expr) -> Iterator[exp.Window]:
 
 
 def _values_of(expr: Expr) -> list[Expr]:
-    """Return what a call that takes the value of one row may give, besides NULL; else nothing.
+    """Return the values that a call of one row's value may give, besides NULL; else nothing.
 
     With another value of another call it may meet in no row of the input.
     """

@@ -68,7 +68,7 @@ class Want:
     after: int = 0
 
     def over(self, below: Callable[[Expr], Expr | None]) -> Want:
-        """Return what is wanted of a step below; None for what it does not have."""
+        """Return the same wish for a step below; None for each column that it does not have."""
         keys = tuple(None if key is None else below(key) for key in self.keys)
         return replace(self, keys=keys, time=None if self.time is None else below(self.time))
 

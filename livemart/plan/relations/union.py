@@ -105,7 +105,7 @@ def _constant_output(relation: Relation, name: str) -> str | int | None:
 
 
 def _literal(expr: Expr) -> str | int | None:
-    """Return the value of a text or an integer; None for what may equal another constant."""
+    """Return the value of a text or an integer; None for one that may equal another constant."""
     texts = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
     whole = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT)
     while isinstance(expr, exp.Cast | exp.Paren):

@@ -44,7 +44,7 @@ _BEFORE_NAME = frozenset({TokenType.ALIAS, TokenType.DOT, TokenType.LT, TokenTyp
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The text of an expression: pieces, and between each two the path of what is printed there."""
+    """The text of an expression: pieces, and between each two the path of a printed part."""
 
     pieces: tuple[str, ...]
     paths: tuple[_Path, ...]

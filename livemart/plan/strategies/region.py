@@ -192,7 +192,7 @@ def _varies(top: Relation, key: exp.Expr) -> bool:
 
 
 def _grouped_above_window(gates: Sequence[Gate]) -> str | None:
-    """Say what becomes of groups by what rows have after a window has compared them, if any do."""
+    """Return why groups by a column computed above a window move, None if there are none."""
     for gate in gates:
         for key in gate.keys:
             relation, expr = gate.source, key

@@ -1,4 +1,4 @@
-"""Gives SQL whose orders may tie with an order for what ties: one of the ways that Spark may take.
+"""Adds an order for tied rows to SQL whose orders may tie: one answer that Spark may give.
 
 Used by `verify`, to learn which answers are right. The text stays as it is written but for what is
 added to the end of each such order.
@@ -198,7 +198,7 @@ def _picking(call: exp.Expr, conditions: Sequence[str]) -> Callable[[int], str |
 
 
 def _columns(scope: Scope, schema: Mapping[str, object]) -> list[str]:
-    """Return SQL for values that tell two rows of what a SELECT reads apart."""
+    """Return SQL for values that distinguish two rows that a SELECT reads."""
     select = scope.expression
     assert isinstance(select, exp.Select)
     group = select.args.get("group")

@@ -167,8 +167,8 @@ class ChangeRecords:
             if is_null and is_base64(kind, schemas.get(name), self._options):
                 raise MalformedError(
                     f"{name}: null, which with `binary.handling.mode: base64` also stands for large"
-                    " bytes that a change left as they were: let the connector write `bytes` or "
-                    "`hex`, or give the table `REPLICA IDENTITY FULL`, and read its rows again"
+                    " bytes that a change left unchanged. Let the connector write `bytes` or "
+                    "`hex`, or give the table `REPLICA IDENTITY FULL`. Then read its rows again"
                 )
 
     def _row(self, image: dict[str, Any], schemas: Mapping[str, Schema]) -> dict[str, Any]:

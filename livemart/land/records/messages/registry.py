@@ -73,7 +73,7 @@ class _Asked:
         self._secrets = secrets
 
     def answer(self, path: str) -> Mapping[str, Any]:
-        """Return what it answers; it has a `schema`.
+        """Return the registry's answer; it has a `schema`.
 
         Raises:
             FileNotFoundError: it has none there.

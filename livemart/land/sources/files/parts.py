@@ -28,7 +28,7 @@ _SHOWN_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A file or a span of it. `name`: what `_origin` calls the file; `path`: where it is."""
+    """A file or a span of it. `name`: of the file in `_origin`; `path`: where it is."""
 
     name: str
     path: Path

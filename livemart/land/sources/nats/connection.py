@@ -82,7 +82,7 @@ class NatsConnection:
                 await _close(client)
 
     async def _connect(self, secrets: Mapping[str, str], said: list[str]) -> Client:
-        """Return a connection to the first server that answers; `said` takes what others said."""
+        """Return a connection to the first server that answers; `said` takes others' errors."""
 
         async def hear(error: Exception) -> None:
             said.append(_text_of(error))
