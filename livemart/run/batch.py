@@ -1,6 +1,6 @@
 """Runs one micro-batch, from landed rows to a snapshot row.
 
-Used by the pipeline, for one refresh as for the stream. `stages.py` has the order of its stages.
+Used by the pipeline, for one refresh as for the stream. `batch_steps.py` orders the steps.
 After the row the serving store is filled, and Spark's checkpoint is written last. A batch that dies
 before that runs again from the same frontier.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+
+import structlog
 
 from livemart.check.checks import TestResult, run_checks
 from livemart.check.versions import CheckedVersions
@@ -34,6 +36,7 @@ from livemart.refresh.frontier import (
 from livemart.refresh.inputs import PinnedInputs, pin_inputs
 from livemart.refresh.models import carried, fill_stages, refresh_models
 from livemart.run.batch_questions import BatchQuestions
+from livemart.run.batch_steps import Batch, BatchStep, batch_steps
 from livemart.run.dbt_builds import build_alone, build_models, build_seeds, end_build
 from livemart.run.draft import draft_batch, snapshot_of, table_versions
 from livemart.run.events import (
@@ -45,18 +48,6 @@ from livemart.run.events import (
     StepBegan,
 )
 from livemart.run.runtime import Runtime
-from livemart.run.stages import (
-    AppendSnapshot,
-    Batch,
-    BuildModels,
-    CarryModels,
-    CheckModels,
-    CompileForRun,
-    EndBuild,
-    LoadSeeds,
-    RefreshModels,
-    stages,
-)
 from livemart.settings import selection_empty
 from livemart.spark.catalog import register
 from livemart.state.run_starts import run_start
@@ -139,29 +130,32 @@ class BatchRunner:
         return draft_batch(kind, runtime, context, landed, frontier, started_at, self.now)
 
     def _run(self, batch: Batch, questions: BatchQuestions) -> BatchOutcome:
-        """Run the stages of a batch.
+        """Run the steps of a batch.
 
         Raises:
             SqlChanged: its models start again, with other SQL.
         """
-        for stage in stages(batch):
-            match stage:
-                case BuildModels():
+        for step in batch_steps(batch):
+            structlog.get_logger().debug("batch_step", step=step.value)
+            match step:
+                case BatchStep.BUILD_MODELS:
                     batch = self._build_models(batch)
-                case CompileForRun():
+                case BatchStep.COMPILE_FOR_RUN:
                     questions.begin_run()
-                case LoadSeeds(seeds):
-                    starts = {**batch.starts, **build_seeds(self.runtime, seeds)}
-                    batch = replace(batch, starts=starts)
-                case RefreshModels():
+                case BatchStep.LOAD_SEEDS:
+                    loaded = build_seeds(self.runtime, batch.changed_seeds)
+                    batch = replace(batch, starts={**batch.starts, **loaded})
+                case BatchStep.REFRESH_MODELS:
                     batch = self._refresh_models(batch, questions)
-                case CarryModels():
+                case BatchStep.CARRY_MODELS:
                     batch = self._carry_models(batch)
-                case CheckModels(is_reported):
+                case BatchStep.CHECK_MODELS | BatchStep.CHECK_HELD:
+                    is_reported = step is BatchStep.CHECK_MODELS
                     batch = self._check_models(batch, is_reported=is_reported)
-                case EndBuild():
+                case BatchStep.END_BUILD:
                     self._end_build(batch)
-                case AppendSnapshot(appends_held):
+                case BatchStep.APPEND_SNAPSHOT | BatchStep.RELEASE_SNAPSHOT:
+                    appends_held = step is BatchStep.APPEND_SNAPSHOT
                     return self._append_snapshot(batch, appends_held=appends_held)
         return BatchOutcome(batch.landed.batch_id, None)
 

@@ -17,9 +17,9 @@ from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import Model
 from livemart.refresh.clock import fix_as_of
 from livemart.refresh.context import BatchContext
+from livemart.run.batch_steps import Batch
 from livemart.run.lateness import measure_lateness
 from livemart.run.runtime import Runtime
-from livemart.run.stages import Batch
 from livemart.run.watermarks import fix_watermarks
 from livemart.spark.types import arrow_type_text
 from livemart.state.counts import Counts, TableCounts

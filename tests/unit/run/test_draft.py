@@ -16,8 +16,8 @@ from livemart.land.tables import create_tables
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Project, SourceTable
 from livemart.project.landing_columns import ORIGIN
+from livemart.run.batch_steps import Batch
 from livemart.run.draft import draft_batch, snapshot_of, table_versions, undeclared_columns
-from livemart.run.stages import Batch
 from livemart.state.counts import Counts, TableCounts
 from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.snapshots import Kind, ModelState, SetAside, Snapshot

@@ -1,4 +1,4 @@
-"""The stages of a micro-batch, for each possible change."""
+"""The steps of a micro-batch, for each possible change."""
 
 from __future__ import annotations
 
@@ -10,19 +10,7 @@ import pytest
 from livemart.land.landing import LandedBatch
 from livemart.project.graph import DataTest, Project
 from livemart.refresh.frontier import Rebuild, Refresh
-from livemart.run.stages import (
-    AppendSnapshot,
-    Batch,
-    BuildModels,
-    CarryModels,
-    CheckModels,
-    CompileForRun,
-    EndBuild,
-    LoadSeeds,
-    RefreshModels,
-    Stage,
-    stages,
-)
+from livemart.run.batch_steps import Batch, BatchStep, batch_steps
 from livemart.state.snapshots import ModelState, Snapshot
 from tests.models import make_model
 
@@ -65,9 +53,13 @@ UNCHANGED = Batch(
 )
 REBUILD = Rebuild("FINGERPRINT_CHANGED", "", 1)
 
-BUILD = [BuildModels(), CheckModels(), EndBuild(), AppendSnapshot()]
-REFRESH = [RefreshModels(), CheckModels(), AppendSnapshot()]
-RELEASE = [CarryModels(), CheckModels(is_reported=False), AppendSnapshot(appends_held=False)]
+COMPILE, LOAD = BatchStep.COMPILE_FOR_RUN, BatchStep.LOAD_SEEDS
+BUILD = [
+    *(BatchStep.BUILD_MODELS, BatchStep.CHECK_MODELS),
+    *(BatchStep.END_BUILD, BatchStep.APPEND_SNAPSHOT),
+]
+REFRESH = [BatchStep.REFRESH_MODELS, BatchStep.CHECK_MODELS, BatchStep.APPEND_SNAPSHOT]
+RELEASE = [BatchStep.CARRY_MODELS, BatchStep.CHECK_HELD, BatchStep.RELEASE_SNAPSHOT]
 
 
 @pytest.mark.parametrize(
@@ -87,23 +79,30 @@ RELEASE = [CarryModels(), CheckModels(is_reported=False), AppendSnapshot(appends
         pytest.param(replace(UNCHANGED, starts={SEED: Refresh()}), REFRESH, id="a model is gone"),
         pytest.param(
             replace(UNCHANGED, starts={TOTALS: Refresh(), SEED: REBUILD}),
-            [LoadSeeds({SEED: REBUILD}), *REFRESH],
+            [LOAD, *REFRESH],
             id="a seed",
         ),
         pytest.param(replace(UNCHANGED, unedited={}), REFRESH, id="a test"),
         pytest.param(replace(UNCHANGED, run_dependent=frozenset({TOTALS})), [], id="another run"),
         pytest.param(
             replace(UNCHANGED, run_dependent=frozenset({TOTALS}), unedited={}),
-            [CompileForRun(), *REFRESH],
+            [COMPILE, *REFRESH],
             id="a test, and another run",
         ),
         pytest.param(replace(UNCHANGED, frontier=HELD), RELEASE, id="nothing, but it is held"),
         pytest.param(
             replace(UNCHANGED, frontier=HELD, run_dependent=frozenset({TOTALS})),
-            [CompileForRun(), *REFRESH],
+            [COMPILE, *REFRESH],
             id="held rows that tell of a run",
         ),
     ],
 )
-def test_what_changed_decides_what_is_done(batch: Batch, expected: list[Stage]) -> None:
-    assert list(stages(batch)) == expected
+def test_what_changed_decides_what_is_done(batch: Batch, expected: list[BatchStep]) -> None:
+    assert list(batch_steps(batch)) == expected
+
+
+def test_only_a_seed_that_is_rebuilt_is_loaded() -> None:
+    batch = replace(UNCHANGED, starts={TOTALS: REBUILD, SEED: REBUILD})
+
+    assert batch.changed_seeds == {SEED: REBUILD}
+    assert replace(batch, starts={TOTALS: REBUILD, SEED: Refresh()}).changed_seeds == {}

@@ -1,6 +1,6 @@
-"""Lists the stages of a micro-batch.
+"""Lists the steps of a micro-batch.
 
-Used by `BatchRunner`, which runs one stage after the other; each returns the batch that the next
+Used by `BatchRunner`, which runs one step after the other; each returns the batch that the next
 one starts from. The list is made once the batch is drafted: only then are the changes known.
 Nothing here reads a table.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 
 from livemart.check.checks import TestResult
 from livemart.land.landing import LandedBatch
@@ -20,7 +21,7 @@ from livemart.state.snapshots import Kind, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A micro-batch: its inputs, the starts of its models, and the results of its stages."""
+    """A micro-batch: its inputs, the starts of its models, and the results of its steps."""
 
     kind: Kind
     project: Project
@@ -51,72 +52,46 @@ class Batch:
         """The models that are rebuilt, by unique id."""
         return {key: it for key, it in self.starts.items() if isinstance(it, Rebuild)}
 
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Something that is done to a whole batch."""
-
-
-class BuildModels(Stage):
-    """Let dbt build the whole project, without the models that are left out."""
+    @property
+    def changed_seeds(self) -> dict[str, Rebuild]:
+        """The seeds that are rebuilt, by unique id."""
+        return {key: it for key, it in self.rebuilds.items() if key in self.seeds}
 
 
-class CompileForRun(Stage):
-    """Compile the nodes that mention their run as of this one; with other SQL it begins again."""
+class BatchStep(Enum):
+    """A step of a micro-batch, in the words of the debug log."""
+
+    BUILD_MODELS = "let dbt build the models that are not left out"
+    COMPILE_FOR_RUN = "compile the nodes that mention their run"
+    """With other SQL the batch begins again."""
+    LOAD_SEEDS = "let dbt load the seeds that changed"
+    """Their rows are files of the project, not SQL."""
+    REFRESH_MODELS = "refresh every model from its start"
+    CARRY_MODELS = "carry the models over from the held snapshot"
+    CHECK_MODELS = "run the data tests of changed tables"
+    CHECK_HELD = "run the data tests that hold the snapshot back again"
+    """Not reported: each batch has this step, as a rule with the same result."""
+    END_BUILD = "let dbt run the hooks of on-run-end"
+    """They see the results of models and tests."""
+    APPEND_SNAPSHOT = "append the snapshot, which a failed test holds back"
+    RELEASE_SNAPSHOT = "append the snapshot if no test holds it back any more"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSeeds(Stage):
-    """Let dbt load the seeds that are rebuilt: their rows are files of the project, not SQL."""
-
-    seeds: Mapping[str, Rebuild]
-
-
-class RefreshModels(Stage):
-    """Refresh every model from its start."""
-
-
-class CarryModels(Stage):
-    """Carry every model over from the held snapshot unchanged."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckModels(Stage):
-    """Run the data tests of changed tables."""
-
-    is_reported: bool = True
-
-
-class EndBuild(Stage):
-    """Let dbt run the hooks of on-run-end, which see the results of models and tests."""
-
-
-@dataclass(frozen=True, slots=True)
-class AppendSnapshot(Stage):
-    """Append the snapshot row, which publishes it, unless a test holds it back."""
-
-    appends_held: bool = True
-
-
-def stages(batch: Batch) -> Iterator[Stage]:
-    """Yield the stages of a batch, in order; nothing if nothing has changed."""
+def batch_steps(batch: Batch) -> Iterator[BatchStep]:
+    """Yield the steps of a batch, in order; nothing if nothing has changed."""
     frontier = batch.frontier
     if batch.kind == "build" or frontier is None:
-        yield from (BuildModels(), CheckModels(), EndBuild(), AppendSnapshot())
+        yield from (BatchStep.BUILD_MODELS, BatchStep.CHECK_MODELS, BatchStep.END_BUILD)
+        yield BatchStep.APPEND_SNAPSHOT
     elif _has_changed(batch, frontier):
         if batch.run_dependent:
-            yield CompileForRun()
-        if seeds := {key: it for key, it in batch.rebuilds.items() if key in batch.seeds}:
-            yield LoadSeeds(seeds)
-        yield from (RefreshModels(), CheckModels(), AppendSnapshot())
+            yield BatchStep.COMPILE_FOR_RUN
+        if batch.changed_seeds:
+            yield BatchStep.LOAD_SEEDS
+        yield from (BatchStep.REFRESH_MODELS, BatchStep.CHECK_MODELS, BatchStep.APPEND_SNAPSHOT)
     elif frontier.status == "held":
-        # A test may be removed or edited, or read a table that no batch looks at. Each batch runs
-        # it again, as a rule with the same result.
-        yield from (
-            CarryModels(),
-            CheckModels(is_reported=False),
-            AppendSnapshot(appends_held=False),
-        )
+        # A test may be removed or edited, or read a table that no batch looks at.
+        yield from (BatchStep.CARRY_MODELS, BatchStep.CHECK_HELD, BatchStep.RELEASE_SNAPSHOT)
 
 
 def _has_changed(batch: Batch, frontier: Snapshot) -> bool:
