@@ -19,11 +19,7 @@ from hashlib import sha256
 
 import pyarrow as pa
 
-from livemart.check.row_proofs import (
-    OF_VALUES,
-    SHOWN_BY_NEW_ROWS,
-    columns_unique_together,
-)
+from livemart.check.row_proofs import OF_VALUES, SHOWN_BY_NEW_ROWS, columns_unique_together
 from livemart.check.versions import CheckedVersions, repeated_rows, rows_of_sign
 from livemart.delta.warehouse import Warehouse
 from livemart.limits import MOST_NEW_ROWS

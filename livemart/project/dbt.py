@@ -28,20 +28,13 @@ from livemart.project.cursors import (
     SparkCursor,
     SparkNeeded,
 )
-from livemart.project.dbt_attachment import (
-    ENGINE_PACKAGES,
-    current_node,
-)
+from livemart.project.dbt_attachment import ENGINE_PACKAGES, current_node
 from livemart.project.dbt_invocations import DbtInvocations
 from livemart.project.graph import Project
 from livemart.project.hooks.dbt_hooks import NO_HOOKS, HookLog, RecordingCursor, render_hooks
 from livemart.project.hooks.run_end import TestEnd, UnendedRun, has_end_hooks
 from livemart.project.manifest import read_manifest
-from livemart.project.node_results import (
-    NodeProgress,
-    NodeResult,
-    node_result,
-)
+from livemart.project.node_results import NodeProgress, NodeResult, node_result
 from livemart.project.profiles import find_profiles
 from livemart.project.questions import Question, QuestionLog
 from livemart.project.run_values import CANONICAL, OTHER, RunValues

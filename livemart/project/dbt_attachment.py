@@ -13,11 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from livemart.project.cursors import Connection, SessionFactory, SparkCursor
-from livemart.project.questions import (
-    QuestionLog,
-    columns_question,
-    relation_question,
-)
+from livemart.project.questions import QuestionLog, columns_question, relation_question
 from livemart.storage.location import Location, StoragePlace
 
 SPARK_MACROS = Path(__file__).with_name("spark_macros")

@@ -28,13 +28,7 @@ from livemart.arrow.bags import (
 )
 from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits, sum_type
 from livemart.arrow.types import compares_exactly
-from livemart.delta.row_filter import (
-    EVERY_ROW,
-    NO_ROW,
-    RowFilter,
-    equal_in,
-    values_condition,
-)
+from livemart.delta.row_filter import EVERY_ROW, NO_ROW, RowFilter, equal_in, values_condition
 from livemart.plan.sql.template import template
 from livemart.plan.strategies.signed import Lookup, Output, Signed, not_additive
 from livemart.refresh.inputs import Input, Side

@@ -17,11 +17,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from pkgutil import get_data
-from urllib.request import (
-    HTTPBasicAuthHandler,
-    HTTPPasswordMgrWithDefaultRealm,
-    build_opener,
-)
+from urllib.request import HTTPBasicAuthHandler, HTTPPasswordMgrWithDefaultRealm, build_opener
 from xml.etree.ElementTree import ParseError, parse
 
 from livemart.errors import ConfigError

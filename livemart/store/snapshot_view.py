@@ -29,14 +29,7 @@ from livemart.store.predicates import (
     row_values,
 )
 from livemart.store.row_places import RowPlace, is_down, order_columns, rows_behind
-from livemart.store.schema import (
-    CHANGES,
-    PUBLISHED,
-    ROW_COUNT,
-    Layout,
-    bag_column,
-    served_table,
-)
+from livemart.store.schema import CHANGES, PUBLISHED, ROW_COUNT, Layout, bag_column, served_table
 from livemart.store.served import ChangePage, ModelDescription, ProjectPages, Published, ServedModel
 from livemart.store.store import StoredModel
 

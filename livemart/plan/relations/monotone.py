@@ -8,14 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from livemart.plan.relations.frames import UNIT_MICROS, interval_micros
-from livemart.plan.relations.relation import (
-    Expr,
-    Restriction,
-    Want,
-    bare,
-    columns_of,
-    is_constant,
-)
+from livemart.plan.relations.relation import Expr, Restriction, Want, bare, columns_of, is_constant
 from livemart.plan.sql.determinism import function_name
 
 _DAY = UNIT_MICROS["day"]

@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from livemart.plan.relations.clock import ClockBound
-from livemart.plan.relations.relation import (
-    Expr,
-    Relation,
-    Renaming,
-    bare,
-    column,
-    replaced,
-)
+from livemart.plan.relations.relation import Expr, Relation, Renaming, bare, column, replaced
 from livemart.plan.sql.written import sql_of
 
 

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 
 from livemart.plan.relations.generate import over_subquery
 from livemart.plan.relations.key_query import KeyQuery, key_query
-from livemart.plan.relations.relation import (
-    Expr,
-    Relation,
-    Restrictions,
-    Scan,
-    Want,
-    columns_of,
-)
+from livemart.plan.relations.relation import Expr, Relation, Restrictions, Scan, Want, columns_of
 from livemart.plan.sql.written import sql_of
 
 
