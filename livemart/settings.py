@@ -344,12 +344,13 @@ def load_settings(
         values[name], origins[name] = text, f"{_PREFIX}{name.upper()}"
     for name, value in given.items():
         values[name], origins[name] = value, f"--{name.replace('_', '-')}"
-    for name in _PATHS:
-        if values.get(name) is None and (default := Settings.model_fields[name].default):
-            values[name] = default
+    unnamed = {it for it in _PATHS if values.get(it) is None and Settings.model_fields[it].default}
+    values |= {name: Settings.model_fields[name].default for name in unnamed}
     _make_absolute(values, directory)
     try:
         settings = Settings(**values)  # type: ignore[arg-type]
+        # These hold what the user named, and no default that was made absolute.
+        settings.model_fields_set.difference_update(unnamed)
     except ValidationError as error:
         errors += [_explain(detail, origins) for detail in error.errors()]
     if values.get("selector") and (beside := [it for it in _WORDS if values.get(it)]):

@@ -264,7 +264,7 @@ def create_token(
 @json_or_text
 def list_tokens(output: str, **flags: Any) -> None:
     """List all tokens with owner, rights and expiry, but not the tokens themselves."""
-    with reported_errors(flags, extra="serve") as settings:
+    with reported_errors(flags, extra="serve", reads_warehouse=True) as settings:
         from livemart.serve.auth.report import describe_tokens, open_tokens, render_tokens
 
         with open_tokens(settings) as tokens:
@@ -277,7 +277,7 @@ def list_tokens(output: str, **flags: Any) -> None:
 @click.argument("token_id")
 def revoke_token(token_id: str, **flags: Any) -> None:
     """Revoke a token immediately and permanently; its open streams end."""
-    with reported_errors(flags, extra="serve") as settings:
+    with reported_errors(flags, extra="serve", reads_warehouse=True) as settings:
         from livemart.serve.auth.report import open_tokens
 
         with open_tokens(settings, say=say) as tokens:
@@ -359,7 +359,7 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
     Where the order of rows may tie, each answer that the SQL allows is correct. Exits with 1 if a
     model differs, with 3 if no model differs but one could not be compared.
     """
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, reads_warehouse=True) as settings:
         from livemart.inspect.verify import exit_code, render_comparison, verify_snapshot
 
         with interruptible(settings.stop_timeout), reporting(settings) as report:
@@ -389,7 +389,7 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
 @settings_folder
 def status(output: str, limit: int, html: TextIO | None, **flags: Any) -> None:
     """Show freshness, lag, snapshots, landed and rejected records, failing tests, the store."""
-    with reported_errors(flags, "serve" if html else None) as settings:
+    with reported_errors(flags, "serve" if html else None, reads_warehouse=True) as settings:
         from livemart.inspect.status import read_status, render_status
 
         report = read_status(
@@ -416,7 +416,7 @@ def status(output: str, limit: int, html: TextIO | None, **flags: Any) -> None:
 @settings_folder
 def tables(output: str, snapshot: int | None, **flags: Any) -> None:
     """Print folder and version of each published table, for other readers."""
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, reads_warehouse=True) as settings:
         from livemart.inspect.published_tables import (
             describe_published,
             published_snapshot,
@@ -441,7 +441,7 @@ def maintain(output: str, dry_run: bool, **flags: Any) -> None:
 
     Every command that refreshes does this once a day. Exits with 1 if files could not be removed.
     """
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, reads_warehouse=True) as settings:
         from livemart.errors import StateError
         from livemart.inspect.upkeep_report import render_removed
         from livemart.run.upkeep import note_upkeep, remove_old_files
@@ -474,7 +474,7 @@ def unlock(**flags: Any) -> None:
     A runner that still lives ends when it finds its lease removed. On a disk, and on the machine of
     a runner that was killed, nothing needs this.
     """
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, reads_warehouse=True) as settings:
         from livemart.state.lease import break_lease
 
         holder = break_lease(settings.warehouse)
@@ -498,11 +498,11 @@ def env(**flags: Any) -> None:
 @with_flags(PROJECT, PLACES, SERVING_STORE, OUTPUT)
 @json_or_text
 def doctor(output: str, **flags: Any) -> None:
-    """Check Java, versions, jars, locks, disk and the serving store, and give next steps."""
+    """Check the project, Java, versions, jars, locks, disk and the store, and give next steps."""
     with reported_errors(flags) as settings:
-        from livemart.inspect.doctor import diagnose, render_findings
+        from livemart.inspect.doctor import diagnose, find_project, render_findings
 
-        findings = diagnose(settings)
+        findings = [find_project(settings.project_dir), *diagnose(settings)]
         print_answer(output, list(map(asdict, findings)), render_findings(findings))
         if any(finding.is_problem for finding in findings):
             sys.exit(2)

@@ -55,11 +55,14 @@ def interruptible(
 
 
 @contextmanager
-def reported_errors(flags: dict[str, Any], extra: str | None = None) -> Iterator[Settings]:
+def reported_errors(
+    flags: dict[str, Any], extra: str | None = None, *, reads_warehouse: bool = False
+) -> Iterator[Settings]:
     """Read the settings; print an error as code, message and next step, and exit with its code.
 
     Args:
         extra: an extra of the package that the command needs.
+        reads_warehouse: the command needs a warehouse, and no project.
     """
     is_debugging, place = bool(flags.get("debug")), Path.cwd()
     try:
@@ -70,6 +73,10 @@ def reported_errors(flags: dict[str, Any], extra: str | None = None) -> Iterator
             place = settings.warehouse
         if extra:
             require_extra(extra)
+        if reads_warehouse:
+            from livemart.state.wrong_folder import require_project_or_warehouse
+
+            require_project_or_warehouse(settings)
         yield settings
     except LivemartError as error:
         ours = as_full_disk(error, place) or error

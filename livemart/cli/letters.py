@@ -175,7 +175,7 @@ def dismiss_letters(dry_run: bool, **flags: Any) -> None:
     asked = _asked(flags)
     if all(value is None for value in asked.values()):
         raise click.UsageError("select letters with --source, --reason, --since or --until")
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, reads_warehouse=True) as settings:
         from livemart.delta.warehouse import Warehouse
         from livemart.inspect.letter_export import chosen_rows
         from livemart.land.redrive import Redrive
@@ -192,7 +192,7 @@ def dismiss_letters(dry_run: bool, **flags: Any) -> None:
 
 def _report(output: str, limit: int, with_redriven: bool, flags: dict[str, Any]) -> None:
     asked = _asked(flags)
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, reads_warehouse=True) as settings:
         from livemart.inspect.letter_report import describe_letters, render_letters
 
         choice = _choice(settings, asked, with_redriven)

@@ -59,7 +59,7 @@ def run_stream(flags: dict[str, Any], tether: Tether | None = None) -> None:
 
 def run_server(flags: dict[str, Any], tether: Tether | None = None) -> None:
     """Serve until a signal; a supervisor hears by the tether that it is ready."""
-    with reported_errors(flags, extra="serve") as settings:
+    with reported_errors(flags, extra="serve", reads_warehouse=True) as settings:
         from livemart.observe.logs import configure_logs
         from livemart.serve.server import open_server
 

@@ -38,7 +38,7 @@ def _read_interval(_: click.Context, __: click.Parameter, text: str) -> timedelt
 @settings_folder
 def history(output: str, limit: int, **flags: Any) -> None:
     """List the newest snapshots: time, rows changed and seconds, for each model."""
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, reads_warehouse=True) as settings:
         from livemart.inspect.history import read_history, render_history
 
         snapshots = read_history(settings.warehouse, limit, datetime.now(UTC))
@@ -58,7 +58,7 @@ def diff(first: int, second: int, model: str | None, output: str, **flags: Any) 
 
     Exits with 1 if rows differ, with 3 if none does and a model could not be compared.
     """
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, reads_warehouse=True) as settings:
         from livemart.inspect.published_tables import snapshot_numbered
         from livemart.inspect.snapshot_diff import diff_exit_code, diff_snapshots, render_diff
 
@@ -94,7 +94,7 @@ def keep(snapshot: int, interval: timedelta, release: bool, **flags: Any) -> Non
 
     A repeated call sets a new end. `tables --snapshot` prints folders and versions.
     """
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, reads_warehouse=True) as settings:
         from livemart.inspect.published_tables import require_files, snapshot_numbered
         from livemart.state.kept_snapshots import keep_snapshot, let_go
 

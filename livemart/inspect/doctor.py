@@ -20,6 +20,7 @@ from typing import Literal
 from livemart.errors import LivemartError
 from livemart.inspect.store_standing import look_at_store
 from livemart.land.sources.files.unread import unread_files
+from livemart.project.profiles import no_project, why_no_project
 from livemart.settings import Settings
 from livemart.spark.jars import find_jars, is_named, jar_cache, missing_jars
 from livemart.spark.java import java_release, require_java
@@ -77,6 +78,14 @@ def diagnose(settings: Settings) -> list[Finding]:
         check_store(settings.store_url, warehouse),
     ]
     return findings
+
+
+def find_project(folder: Path) -> Finding:
+    """Look whether the folder is that of a dbt project; a machine may be checked without one."""
+    if why_no_project(folder) is None:
+        return Finding("project", "ok", str(folder))
+    error = no_project(folder)
+    return Finding("project", "warning", error.message, error.hint)
 
 
 def render_findings(findings: Sequence[Finding]) -> str:

@@ -26,7 +26,7 @@ def find_profiles(project_dir: Path, profiles_dir: Path | None) -> Path | None:
         ConfigError: PROFILES_NOT_FOUND, if there is none; DBT_PROJECT_NOT_FOUND, if `project_dir`
             is no dbt project.
     """
-    if not (project_dir / _PROJECT).is_file():
+    if why_no_project(project_dir):
         raise no_project(project_dir)
     if profiles_dir is not None:
         if not (profiles_dir / "profiles.yml").is_file():
@@ -52,6 +52,22 @@ def find_profiles(project_dir: Path, profiles_dir: Path | None) -> Path | None:
 
 def no_project(folder: Path) -> ConfigError:
     """Return the error of a folder without a dbt project, with the nearest project as next step."""
+    return ConfigError(
+        "DBT_PROJECT_NOT_FOUND",
+        f"{folder}: {why_no_project(folder)}, so it holds no project",
+        hint=ways_to_a_project(folder),
+    )
+
+
+def why_no_project(folder: Path) -> str | None:
+    """Return why a folder holds no dbt project; None if it holds one."""
+    if open_storage(folder).head(_PROJECT):
+        return None
+    return f"no {_PROJECT}" if folder.is_dir() else "no such folder"
+
+
+def ways_to_a_project(folder: Path) -> str:
+    """Return the next step in a folder without a dbt project; it names the nearest project."""
     below = (folder / name for name in open_storage(folder).folders())
     near = (*folder.absolute().parents, *below)
     nearest_project = next((it for it in near if open_storage(it).head(_PROJECT)), None)
@@ -60,10 +76,9 @@ def no_project(folder: Path) -> ConfigError:
         if nearest_project is None
         else f"its folder, such as {nearest_project},"
     )
-    return ConfigError(
-        "DBT_PROJECT_NOT_FOUND",
-        f"{folder}: no {_PROJECT}",
-        hint=f"name {where} with --project-dir, or write a new one: livemart init FOLDER",
+    return (
+        f"name {where} with --project-dir, write a new project: livemart init FOLDER, or check "
+        "your own dbt project: livemart init --from-dbt FOLDER"
     )
 
 

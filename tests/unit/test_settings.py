@@ -313,3 +313,12 @@ def test_the_cache_is_given_in_megabytes_or_gigabytes(
     assert load_settings({"cache": given}, environ={}, directory=tmp_path).cache_bytes == expected
     with pytest.raises(ConfigErrors, match=r"--cache.*'5 GB'"):
         load_settings({"cache": "5 GB"}, environ={}, directory=tmp_path)
+
+
+def test_a_path_that_the_user_does_not_name_is_no_named_setting(tmp_path: Path) -> None:
+    (tmp_path / "livemart.yml").write_text("landing: arriving\n")
+
+    settings = load_settings({"warehouse": "w"}, environ={}, directory=tmp_path)
+
+    assert settings.model_fields_set == {"warehouse", "landing"}
+    assert settings.project_dir == tmp_path

@@ -12,6 +12,7 @@ from typing import Any
 
 from livemart.errors import ConfigError, StateError
 from livemart.intervals import parse_interval
+from livemart.project.profiles import ways_to_a_project, why_no_project
 from livemart.serve.auth.tokens import Token, TokenStore
 from livemart.settings import Settings
 from livemart.state.snapshots import SnapshotLog
@@ -71,12 +72,12 @@ def check_place(settings: Settings, tenants: Sequence[str] = (), *, unseen: bool
                 )
             return place
     if SnapshotLog(settings.warehouse).newest() is None:
-        if not (settings.project_dir / "dbt_project.yml").is_file():
+        if missing := why_no_project(settings.project_dir):
             raise StateError(
                 "NOTHING_PUBLISHED",
                 f"{place}: nothing was ever published there, and {settings.project_dir} holds no "
-                "project",
-                hint="go to the project's folder, or name --project-dir, --warehouse or --store",
+                f"project: {missing}",
+                hint=f"{ways_to_a_project(settings.project_dir)}; or name --warehouse or --store",
             )
         return f"{place}, where nothing is published yet"
     return place

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -56,6 +57,12 @@ CALLS = [
     *(["token", name] for name in TOKEN_COMMANDS),
 ]
 ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def project_here(tmp_path: Path) -> None:
+    """The working folder is that of a project."""
+    (tmp_path / "dbt_project.yml").touch()
 
 
 @pytest.fixture(autouse=True)
@@ -195,6 +202,7 @@ def test_an_unknown_flag_is_a_wrong_use() -> None:
     assert "--warehouse" in answer.stderr
 
 
+@pytest.mark.usefixtures("project_here")
 def test_a_reason_that_no_dead_letter_can_have_is_a_wrong_use() -> None:
     wrong = CliRunner().invoke(cli, ["dead-letters", "show", "--reason", "to-late"])
     right = CliRunner().invoke(cli, ["dead-letters", "show", "--reason", "too-late"])
@@ -203,6 +211,7 @@ def test_a_reason_that_no_dead_letter_can_have_is_a_wrong_use() -> None:
     assert "found to-late, did you mean TOO_LATE?" in wrong.output
 
 
+@pytest.mark.usefixtures("project_here")
 def test_status_writes_the_console_as_a_file(tmp_path: Path) -> None:
     file = tmp_path / "console.html"
 
@@ -214,6 +223,7 @@ def test_status_writes_the_console_as_a_file(tmp_path: Path) -> None:
     assert (unwritable.exit_code, "Is a directory" in unwritable.output) == (1, True)
 
 
+@pytest.mark.usefixtures("project_here")
 def test_status_of_an_empty_warehouse_says_what_to_do() -> None:
     text = CliRunner().invoke(cli, ["status"])
     found = CliRunner().invoke(cli, ["status", "--output", "json"])
@@ -223,6 +233,7 @@ def test_status_of_an_empty_warehouse_says_what_to_do() -> None:
     assert json.loads(found.stdout)["snapshots"] == []
 
 
+@pytest.mark.usefixtures("project_here")
 def test_an_unexpected_error_is_told_in_the_same_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     def break_down(*_: object, **__: object) -> None:
         raise RuntimeError("out of luck")
@@ -238,6 +249,7 @@ def test_an_unexpected_error_is_told_in_the_same_shape(monkeypatch: pytest.Monke
 _SAME = Comparison("a", True, 1, differences=Differences((), 0, (), {}))
 
 
+@pytest.mark.usefixtures("project_here")
 @pytest.mark.parametrize(
     ("comparisons", "exit_code", "is_equal"),
     [
@@ -269,6 +281,7 @@ def test_verify_tells_equal_different_and_not_compared_apart(
     assert [model["differences"] is None for model in told] == [it is None for it in is_equal]
 
 
+@pytest.mark.usefixtures("project_here")
 def test_verify_of_an_empty_warehouse_says_what_to_do() -> None:
     answer = CliRunner().invoke(cli, ["verify"])
 
@@ -282,6 +295,44 @@ def test_a_folder_without_a_project_is_left_as_it_is(command: str, tmp_path: Pat
 
     assert answer.exit_code == 2
     assert answer.stderr.startswith(f"DBT_PROJECT_NOT_FOUND: {tmp_path}: no dbt_project.yml")
+    assert list(tmp_path.iterdir()) == []
+
+
+def _calls(group: click.Group, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield a call of each command, with the words that it cannot do without."""
+    words = {
+        "create": ("--name", "me", "--admin"),
+        "diff": ("1", "2"),
+        "dismiss": ("--reason", "TYPE_MISMATCH"),
+        "ingest": ("orders",),
+        "init": ("--from-dbt",),
+        "keep": ("1",),
+        "revoke": ("t1",),
+    }
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _calls(command, (*above, name))
+        elif name != "completion":
+            yield (*above, name, *words.get(name, ()))
+
+
+@pytest.mark.parametrize("call", [*_calls(cli)], ids=" ".join)
+def test_each_command_says_that_a_folder_holds_no_project(
+    call: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    answer = CliRunner().invoke(cli, call)
+
+    # `doctor` checks a machine, before there is any project on it.
+    is_doctor = call == ("doctor",)
+    assert answer.exit_code == (0 if is_doctor else 2)
+    shown = answer.stdout if is_doctor else answer.stderr
+    assert f"{tmp_path}" in shown
+    assert "no dbt_project.yml" in shown and "holds no project" in shown
+    for way in ("livemart init FOLDER", "livemart init --from-dbt FOLDER", "--project-dir"):
+        assert way in shown
+    assert "run `build`" not in answer.output
     assert list(tmp_path.iterdir()) == []
 
 
