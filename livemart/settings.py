@@ -48,7 +48,12 @@ def _read_interval(value: object) -> object:
 def _read_instant(value: object) -> object:
     """Without a zone an instant is UTC, as in landed records."""
     if isinstance(value, str):
-        value = datetime.fromisoformat(value)
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(
+                "write a time, such as 2026-03-01T12:00; it is UTC without a zone"
+            ) from None
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return value
@@ -83,6 +88,13 @@ def _check_warehouse(place: Path | Location) -> Path | Location:
         raise ValueError(
             f"take a folder without {sign[0]!r} in its path: deltalake reads that as another path"
         )
+    return _check_folder(place) if isinstance(place, Path) else place
+
+
+def _check_folder(place: Path) -> Path:
+    """Refuse a file here, before a command stumbles over it on its way."""
+    if os.path.isfile(place):
+        raise ValueError("name a folder: a file of this name exists")
     return place
 
 
@@ -157,7 +169,7 @@ _UNREAD_IN_URLS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\\x00-\x1f\x7f\ud800-\udf
 
 Interval = Annotated[timedelta, BeforeValidator(_read_interval)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_read_words)]
-LocalPath = Annotated[Path, BeforeValidator(_refuse_url)]
+LocalPath = Annotated[Path, BeforeValidator(_refuse_url), AfterValidator(_check_folder)]
 WarehousePlace = Annotated[
     Path | Location,
     BeforeValidator(_read_place),
@@ -419,6 +431,17 @@ def _make_absolute(values: dict[str, object], start: Path) -> None:
         values["store"] = f"{_SQLITE}{path}"
 
 
+_SIZE = "write a size, such as 512m or 3g"
+_HTTP = "write an address, such as https://sales.example.com"
+_FORMS = {
+    "memory": _SIZE,
+    "cache": _SIZE,
+    "tenant_column": "write the name of a column: letters, digits and underscores, no digit first",
+    "public_url": f"{_HTTP}, without a path",
+    "error_base_url": f"{_HTTP}/errors#",
+}
+
+
 def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigError:
     """Turn one finding of pydantic into place, value found, and the next step."""
     name = str(detail["loc"][0])
@@ -431,6 +454,8 @@ def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigErr
             hint=f"use one of {', '.join(words)}",
         )
     reason = str(detail["msg"]).removeprefix("Value error, ")
+    if detail["type"] == "string_pattern_mismatch":
+        reason = _FORMS[name]
     value = detail["input"]
     value = str(value) if isinstance(value, Path) else value
     if name == "session_key":

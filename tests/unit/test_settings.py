@@ -322,3 +322,31 @@ def test_a_path_that_the_user_does_not_name_is_no_named_setting(tmp_path: Path) 
 
     assert settings.model_fields_set == {"warehouse", "landing"}
     assert settings.project_dir == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "step"),
+    [
+        ("as_of", "yesterday", "next: write a time, such as 2026-03-01T12:00"),
+        ("memory", "3 GB", "next: write a size, such as 512m or 3g"),
+        ("cache", "1gb", "next: write a size, such as 512m or 3g"),
+        ("tenant_column", "shop id", "next: write the name of a column"),
+        ("public_url", "shop.example", "next: write an address, such as https://"),
+    ],
+)
+def test_a_value_of_no_known_form_is_answered_with_an_example(
+    name: str, value: str, step: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        load_settings({name: value}, environ={}, directory=tmp_path)
+
+    assert f"--{name.replace('_', '-')}: found {value!r}" in str(caught.value)
+    assert step in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["warehouse", "landing", "project_dir", "profiles_dir"])
+def test_a_file_in_the_place_of_a_folder_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+
+    with pytest.raises(ConfigErrors, match="next: name a folder: a file of this name exists"):
+        load_settings({name: "notes.txt"}, environ={}, directory=tmp_path)
