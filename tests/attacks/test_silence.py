@@ -238,6 +238,44 @@ def test_who_takes_nothing_of_an_answer_is_cut_off(impatient: tuple[str, int]) -
         wait_until(are_ended)
 
 
+_PULL = b"GET /v1/models/wide?limit=10000 HTTP/1.1\r\nHost: localhost\r\n"
+
+
+def test_who_asks_again_before_it_takes_an_answer_has_no_more_time_for_that(
+    impatient: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deadline of the server alone: a client that takes single bytes has none of the kernel."""
+    monkeypatch.setattr(protocol, "_limit_silence", lambda _: None)
+    with socket.socket() as stalled:
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        stalled.settimeout(PATIENCE_S)
+        stalled.connect(impatient)
+        stalled.sendall((_PULL + b"\r\n") * 3)
+        assert stalled.recv(12) == b"HTTP/1.1 200"
+
+        def is_ended() -> bool:
+            text = httpx2.get(f"http://127.0.0.1:{impatient[1]}/metrics", timeout=PATIENCE_S).text
+            return 'livemart_connections_ended_total{reason="slow_reader"} 1.0' in text
+
+        wait_until(is_ended)
+
+
+@pytest.mark.extended
+def test_requests_that_come_at_once_are_answered_one_after_the_other(
+    impatient: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer is far more than the sockets hold."""
+    monkeypatch.setattr(protocol, "TAKEN_S", PATIENCE_S)
+    monkeypatch.setattr(protocol, "STALLED_S", PATIENCE_S)
+    with socket.create_connection(impatient, PATIENCE_S) as client:
+        client.sendall((_PULL + b"\r\n") * 2 + _PULL + b"Connection: close\r\n\r\n")
+        answers = all_of(client)
+
+    assert answers.count(b"HTTP/1.1 200 OK") == 3
+    assert answers.count(b'"is_truncated":false') == 3
+    assert len(answers) > 3 * 4_000 * 2_000
+
+
 def test_who_is_slow_within_reason_is_answered(
     impatient: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,8 @@ class TimedProtocol(H11Protocol):
         # Which request the phase is of.
         self._of_cycle: object = None
         self._received = 0
+        # An answer is complete, and its client has not taken it yet.
+        self._is_untaken = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -93,6 +95,12 @@ class TimedProtocol(H11Protocol):
         self._end(None if is_answering else problem)
 
     def on_response_complete(self) -> None:
+        # The next request is begun when the client has taken this answer. Otherwise this deadline
+        # would be forgotten, and a further answer would wait in memory.
+        self._is_untaken = self.flow.write_paused and not self.transport.is_closing()
+        if self._is_untaken:
+            self._wait_for_head()
+            return
         super().on_response_complete()
         self._observe()
 
@@ -102,7 +110,10 @@ class TimedProtocol(H11Protocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._phase is _Phase.SERVER:
+        if self._is_untaken:
+            self._phase = _Phase.SERVER
+            self.on_response_complete()
+        elif self._phase is _Phase.SERVER:
             self.deadline = math.inf
 
     def expire(self, now: float) -> None:
@@ -136,9 +147,14 @@ class TimedProtocol(H11Protocol):
             return
         phase = _Phase.BODY if cycle.more_body else _Phase.SERVER
         if phase is not self._phase or cycle is not self._of_cycle:
-            self._phase, self._of_cycle = phase, cycle
+            self._phase, self._of_cycle, self._is_untaken = phase, cycle, False
             self._all.note_busy(self)
-            self.deadline = math.inf if phase is _Phase.SERVER else self.loop.time() + BODY_S
+            if phase is _Phase.BODY:
+                self.deadline = self.loop.time() + BODY_S
+            else:
+                self.deadline = math.inf
+                if self.flow.write_paused:
+                    self.pause_writing()
 
     def _wait_for_head(self) -> None:
         now, untaken = self.loop.time(), self.transport.get_write_buffer_size()
