@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Mapping
 from time import perf_counter
 
-import structlog
 from sse_starlette.sse import SendTimeoutError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
@@ -96,6 +95,9 @@ class Envelope:
             message = await receive()
             received += len(message.get("body", b""))
             if received > most:
+                if status:
+                    # A stream that goes on: there is no way left to refuse the request.
+                    return {"type": "http.disconnect"}
                 raise _too_large(most)
             return message
 
@@ -128,7 +130,9 @@ class Envelope:
             ending = ProblemError("SERVER_ENDING", "the server is ending; try again")
             await ending.response(Request(scope))(scope, receive, send_wrapped)
         except Exception as error:
-            structlog.get_logger().exception("request_failed", path=scope["path"])
+            kind = f"{_route_of(scope)} {type(error).__name__}"
+            path = scope["path"][:_MOST_LOGGED]
+            self._log.tell("request_failed", kind, level="error", path=path, exc_info=error)
             if status:
                 raise
             response = problem_of(error).response(Request(scope))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from fastapi import FastAPI
@@ -186,6 +187,44 @@ def test_a_fault_is_a_problem_before_an_answer_began_and_breaks_it_off_afterward
     assert b"content-security-policy" in dict(start["headers"])
     assert begun["status"] == 200
     assert raised["error"] is error
+
+
+def test_a_body_without_end_ends_the_answer_that_has_begun_and_is_no_fault(parts: object) -> None:
+    """A stream, whose request brings a body for as long as the stream lasts."""
+
+    async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+        await send(dict(START))
+        while (await receive())["type"] != "http.disconnect":
+            await send({"type": "http.response.body", "body": b"event", "more_body": True})
+
+    with capture_logs() as logs:
+        sent = answer_of(parts, stream, body_of(LIMIT, 1, LIMIT))
+
+    assert [each["type"] for each in sent] == ["http.response.start", "http.response.body"]
+    assert logs == []
+
+
+def test_a_fault_that_clients_meet_again_and_again_is_logged_once(parts: object) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise {"/x": RuntimeError, "/y": RuntimeError, "/z": KeyError}[scope["path"]]
+
+    envelope, paths = Envelope(app, Measurements()), ["/x", "/y", "/x", "/z"] * 20
+
+    async def ask(path: str) -> None:
+        asked = {"type": "http", "method": "GET", "path": path, "headers": [], "app": parts}
+
+        async def send(message: Message) -> None: ...
+
+        await envelope({**asked, "query_string": b""}, AsyncMock(), send)
+
+    with capture_logs() as logs:
+        for path in paths:
+            asyncio.run(ask(path))
+
+    assert [(it["event"], it["path"], type(it["exc_info"])) for it in logs] == [
+        ("request_failed", "/x", RuntimeError),
+        ("request_failed", "/z", KeyError),
+    ]
 
 
 def test_a_client_that_takes_nothing_is_left_without_a_fault(parts: object) -> None:

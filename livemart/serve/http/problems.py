@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -21,6 +20,7 @@ from starlette.responses import Response
 from livemart.errors import PublishError
 from livemart.serve.http.encoded_slashes import shown_path
 from livemart.serve.http.parts import part_of
+from livemart.serve.http.rare_log import RareLog
 from livemart.settings import Settings
 
 MEDIA_TYPE = "application/problem+json"
@@ -152,14 +152,17 @@ def install_problems(app: FastAPI, held_snapshot: Callable[[], Mapping[str, Any]
     `held_snapshot`: members that a problem of a store that is away has besides.
     """
 
+    log = RareLog()
+
     async def answer(request: Request, error: Exception) -> Response:
         problem = problem_of(error)
         if problem.code == "STORE_UNREACHABLE":
             problem.members = held_snapshot()
         # The hub tells when the store goes away, and nothing being published yet is no fault.
         if problem.status == 500:
-            structlog.get_logger().warning(
+            log.tell(
                 "request_failed",
+                problem.code,
                 path=shown_path(request.url.path),
                 code=problem.code,
                 error=str(error),

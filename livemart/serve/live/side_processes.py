@@ -29,6 +29,9 @@ from livemart.store.reader import StoreReader
 MOST_PROCESSES = 2
 _NICE = 5
 _IDLE_S = 300.0
+# An answer takes some seconds, and a statement of a reader is canceled after 30. One that takes
+# longer hangs, as a process does that is stopped, or whose disk does not answer.
+_HANGS_AFTER_S = 180.0
 
 
 class SideProcessError(Exception):
@@ -106,6 +109,9 @@ class _SideProcess:
             self._connection = self._start()
             self._connection.send(url)
         self._connection.send(question)
+        if not self._connection.poll(_HANGS_AFTER_S):
+            self.kill()
+            raise EOFError
         reply: Answer[Any] | tuple[Exception, str] = self._connection.recv()
         return reply
 

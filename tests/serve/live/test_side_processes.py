@@ -14,6 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from livemart.errors import PublishError
+from livemart.serve.live import side_processes
 from livemart.serve.live.side_processes import SideProcessError, SideProcesses, _SideProcess
 from tests.serve.apps import make_settings, server
 from tests.serve.live.side_readings import crash, fail, process_id
@@ -96,6 +97,28 @@ def test_a_process_that_ends_is_replaced_but_not_for_the_same_reading_for_ever(
     assert len({first, second, third}) == 3
     told = [(event["event"], event["exit_code"]) for event in events]
     assert told == [("side_process_ended", code) for code in (-9, 9, 9)]
+
+
+@pytest.mark.extended
+def test_a_process_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kill = _SideProcess.kill
+
+    def kill_and_be_patient(process: _SideProcess) -> None:
+        # The next one needs a moment to start.
+        monkeypatch.setattr(side_processes, "_HANGS_AFTER_S", PATIENCE_S)
+        kill(process)
+
+    monkeypatch.setattr(_SideProcess, "kill", kill_and_be_patient)
+    with opened(tmp_path) as side, capture_logs() as events:
+        first = side.read(process_id).value[0]
+        os.kill(first, signal.SIGSTOP)
+        monkeypatch.setattr(side_processes, "_HANGS_AFTER_S", 0.1)
+        second = side.read(process_id).value[0]
+
+    assert first != second
+    assert [(event["event"], event["exit_code"]) for event in events] == [
+        ("side_process_ended", -9)
+    ]
 
 
 @pytest.mark.extended
