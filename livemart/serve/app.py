@@ -29,6 +29,7 @@ from livemart.serve.health import health_router
 from livemart.serve.http.compressed import Compressed
 from livemart.serve.http.encoded_slashes import EncodedSlashes
 from livemart.serve.http.head import Head
+from livemart.serve.http.held_bytes import HeldBytes
 from livemart.serve.http.known_parameters import refuse_unread
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.other_origins import OtherOrigins
@@ -128,7 +129,7 @@ def create_app(
     shares = Shares(settings, measurements)
     parts = (
         *(settings, reader, guard, hub, readings, answers, measurements, lags, desk, runs),
-        *(seal, shares),
+        *(seal, shares, HeldBytes()),
     )
     app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
     install_problems(app, lambda: hub.newest_known(now()))

@@ -27,6 +27,7 @@ from livemart.serve.auth.this_machine import serves_this_machine_alone
 from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.connections.kept import ConnectionLimits, Connections
 from livemart.serve.connections.protocol import TimedProtocol
+from livemart.serve.http.held_bytes import HeldBytes
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.origin import networks_of
 from livemart.serve.http.rare_log import RareLog, redirected
@@ -143,7 +144,7 @@ def require_tokens(settings: Settings, tokens: TokenStore) -> None:
 @contextmanager
 def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) -> Iterator[None]:
     log, parts = RareLog(), app.state.parts
-    connections = Connections(_limits(parts[Settings]), parts[Measurements], log)
+    connections = Connections(_limits(parts[Settings]), parts[Measurements], log, parts[HeldBytes])
     protocol = partial(
         TimedProtocol,
         connections=connections,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import pyarrow as pa
 import pytest
 
 from livemart.serve.auth.tokens import TokenStore
+from livemart.serve.http.held_bytes import HeldBytes
 from livemart.store.snapshot_view import SnapshotView
 from tests.serve.apps import bearer, make_settings, server
 from tests.store.stores import fill_store, reference_tables
@@ -81,3 +84,57 @@ def test_others_are_served_while_a_greedy_token_waits_and_one_too_many_is_refuse
     assert answers == [200] * 10
     assert 'livemart_refused_pulls_total{reason="at_once"} 1.0' in told
     assert "livemart_waiting_pulls 0.0" in told
+
+
+@pytest.mark.extended
+def test_answers_that_no_client_takes_hold_a_bounded_memory_and_no_other_client_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pulls and streams of 8 MB each. Without the bound 60 pulls of 16 MB took 600 MB of memory."""
+    held, count = HeldBytes(20 << 20), 4_000
+    monkeypatch.setattr("livemart.serve.app.HeldBytes", lambda: held)
+    url = str(make_settings(tmp_path).store_url)
+    wide = pa.table({"n": range(count), "text": ["x" * 2_000] * count})
+    fill_store(url, {"wide": wide}, {"wide": ("n",)})
+    with closing(TokenStore(url)) as tokens:
+        greedy, other = (tokens.create(name, is_admin=True)[0] for name in ("greedy", "other"))
+
+    with server(tmp_path) as address, ExitStack() as stack:
+
+        def ask(path: str) -> socket.socket:
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.settimeout(PATIENCE_S)
+            client.connect(address)
+            head = f"Host: localhost\r\nAuthorization: Bearer {greedy}"
+            client.sendall(f"GET /v1/models/wide{path} HTTP/1.1\r\n{head}\r\n\r\n".encode())
+            assert client.recv(12) == b"HTTP/1.1 200"
+            return client
+
+        def follow(conditions: str) -> socket.socket:
+            stream, said = ask(f"/stream?after=0&{conditions}"), b""
+            while b"event: reset" not in said:
+                said += stream.recv(65_536)
+            return stream
+
+        most = 0
+        for number in range(3):
+            ask("?limit=10000")
+            follow(f"n=gte.-{number}")
+            most = max(most, held.total)
+
+        base = f"http://{address[0]}:{address[1]}"
+        answer, metrics = (
+            httpx2.get(f"{base}{path}", headers=bearer(other), timeout=PATIENCE_S)
+            for path in ("/v1/models/wide?limit=10000", "/metrics")
+        )
+        # A stream that is dropped ends as any other, and its client comes back.
+        first = follow("n=lt.4000")
+        for number in range(2):
+            follow(f"n=lt.{5_000 + number}")
+        rest = b"".join(iter(lambda: first.recv(65_536), b""))
+
+    assert most <= 20 << 20
+    assert answer.status_code == 200 and len(answer.json()["rows"]) == count
+    assert 'livemart_connections_ended_total{reason="memory_full"}' in metrics.text
+    assert rest.endswith(b"0\r\n\r\n") and rest.count(b"event: change") < count

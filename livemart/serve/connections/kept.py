@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from livemart.serve.http.held_bytes import HeldBytes
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.origin import Network, is_within, origin_of
 from livemart.serve.http.rare_log import RareLog
@@ -78,14 +79,20 @@ class Connections:
         limits: how many there may be.
         measurements: where they are counted.
         log: tells, rarely, of those that were ended.
+        held: where bytes are counted that clients have not taken yet.
     """
 
     def __init__(
-        self, limits: ConnectionLimits, measurements: Measurements, log: RareLog | None = None
+        self,
+        limits: ConnectionLimits,
+        measurements: Measurements,
+        log: RareLog | None = None,
+        held: HeldBytes | None = None,
     ) -> None:
         self.limits = limits
         self._measurements = measurements
         self._log = log or RareLog()
+        self._held = held or HeldBytes()
         self._origins: dict[OpenConnection, str] = {}
         self._of_origin: Counter[str] = Counter()
         # Those that have been silent for longest come first.
@@ -131,8 +138,26 @@ class Connections:
             if not silent:
                 del self._silent_of[origin]
 
+    def note_untaken(self, connection: OpenConnection, owner: str | None, size: int) -> None:
+        """Note that so many bytes wait until the client takes them; end another for want of memory.
+
+        They are of the caller `owner`; where that is not known, of the address.
+        """
+        name = owner or f"address {self._origins.get(connection, '')}"
+
+        def end() -> None:
+            self.note_ended("memory_full")
+            connection.cut_off()
+
+        self._held.hold(id(connection), name, size, end)
+
+    def note_taken(self, connection: OpenConnection) -> None:
+        """Note that the client has taken almost all of them."""
+        self._held.release(id(connection))
+
     def leave(self, connection: OpenConnection) -> None:
         """Forget a connection that has ended."""
+        self._held.release(id(connection))
         self.note_busy(connection)
         if (origin := self._origins.pop(connection, None)) is not None:
             self._of_origin[origin] -= 1

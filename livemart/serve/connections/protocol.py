@@ -29,6 +29,8 @@ STALLED_S = 60.0
 _LAST_S = 5.0
 # In the state of a request's scope: the connection is held on the reserve.
 ON_RESERVE = "is_on_reserve"
+# There, too: the caller whose answer this is, by the name under which its share is counted.
+OWNER = "owner"
 
 
 class _Phase(Enum):
@@ -107,9 +109,12 @@ class TimedProtocol(H11Protocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self.deadline = min(self.deadline, self.loop.time() + STALLED_S)
+        owner = self.scope["state"].get(OWNER) if self.scope else None
+        self._all.note_untaken(self, owner, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._all.note_taken(self)
         if self._is_untaken:
             self._phase = _Phase.SERVER
             self.on_response_complete()

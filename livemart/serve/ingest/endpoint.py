@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -32,11 +33,12 @@ from livemart.land.sources.files.blocks import BYTE_ORDER_MARK
 from livemart.land.sources.files.elements import Elements, as_lines
 from livemart.land.spool import group_of
 from livemart.project.graph import SourceTable
-from livemart.serve.auth.callers import CallerOf
+from livemart.serve.auth.callers import Caller, CallerOf
+from livemart.serve.http.held_bytes import HeldBytes
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import Kinds, ProblemError
 from livemart.serve.http.schemas import Shape, answer_shapes
-from livemart.serve.shares.shares import ingest_turn
+from livemart.serve.shares.shares import ingest_turn, owner_of
 
 MOST_INGEST_BYTES = 16 << 20
 INGEST_PATH = "/v1/ingest/"
@@ -130,8 +132,7 @@ async def take_records(
     forms = _FORMS[table.record_rules.format]
     if form not in forms or request.headers.get("content-encoding", "identity") != "identity":
         raise IngestProblemError("INGEST_FORM_REFUSED", f"send {', '.join(forms)}, not compressed")
-    body = await request.body()
-    async with ingest_turn(request, caller):
+    async with _held_body(request, caller) as body, ingest_turn(request, caller):
         ingest_request = await run_in_threadpool(_take, table, body, form, idempotency_key)
     try:
         intake.commit.put(ingest_request)
@@ -152,6 +153,28 @@ async def take_records(
             "repeated": receipt.is_repeat,
         }
     )
+
+
+@asynccontextmanager
+async def _held_body(request: Request, caller: Caller) -> AsyncIterator[bytes]:
+    """Yield the body; its bytes count as the caller's while it arrives and waits.
+
+    Raises:
+        IngestProblemError: INGEST_BUSY, if the memory is needed for others.
+    """
+    held, owner, body = part_of(request, HeldBytes), owner_of(request, caller), bytearray()
+    try:
+        async with asyncio.timeout(None) as patience:
+            async for chunk in request.stream():
+                body += chunk
+                held.hold(patience, owner, len(body), lambda: patience.reschedule(0))
+            yield bytes(body)
+    except TimeoutError:
+        raise IngestProblemError(
+            "INGEST_BUSY", "too many large bodies are under way; send fewer at once"
+        ) from None
+    finally:
+        held.release(patience)
 
 
 def _take(table: SourceTable, body: bytes, form: str, key: str | None) -> IngestRequest:

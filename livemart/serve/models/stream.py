@@ -16,6 +16,7 @@ from starlette.requests import Request
 from livemart.serve.auth.callers import Caller, CallerOf, is_still_allowed
 from livemart.serve.auth.seal import Seal
 from livemart.serve.http.forms import EVENTS, choose_form
+from livemart.serve.http.held_bytes import HeldBytes
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
@@ -34,7 +35,7 @@ from livemart.serve.models.changes import MOST_RESET, read_page
 from livemart.serve.models.event_ids import EventIds
 from livemart.serve.models.pull import CONDITIONS, ModelName, find_model, read_asked
 from livemart.serve.models.written_changes import MOST_RESET_BYTES, Followed, Page
-from livemart.serve.shares.shares import Shares
+from livemart.serve.shares.shares import Shares, owner_of
 from livemart.store.positions import Position
 
 _PATH = "/v1/models/{name}/stream"
@@ -104,6 +105,7 @@ async def _tell_changes(
     `first`: what comes behind the position, if it was read already.
     """
     hub, measurements = part_of(request, Hub), part_of(request, Measurements)
+    held, owner = part_of(request, HeldBytes), owner_of(request, caller)
     async for published in new_snapshots(request, caller):
         while True:
             page, is_fresh, first = first, first is None, None
@@ -115,10 +117,14 @@ async def _tell_changes(
             if page.is_reset:
                 marked = None
             measurements.sent(_PATH, page.sent)
-            for events in page.slices:
-                if not is_still_allowed(request, caller):
-                    return
-                yield events
+            # Others may need the memory of a page that this client takes slowly: it comes back.
+            with held.holding(id(page), owner, page.size, page.slices.clear):
+                for number in range(len(page.slices)):
+                    if page.is_dropped or not is_still_allowed(request, caller):
+                        return
+                    yield page.slices[number]
+            if page.is_dropped:
+                return
             # The store may be further than `published`, and then so are we.
             has_moved = page.is_reset or page.upto.snapshot_id != position.snapshot_id
             position = page.upto

@@ -5,7 +5,7 @@ Used in threads of the server and in side processes: so nothing here knows a req
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -65,8 +65,18 @@ class Page:
     is_reset: bool
     read: int
     sent: int
-    slices: Sequence[bytes]
+    slices: list[bytes]
     is_too_large: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many bytes the slices have."""
+        return sum(map(len, self.slices))
+
+    @property
+    def is_dropped(self) -> bool:
+        """True if there were slices, and none is left."""
+        return not self.slices and (self.is_reset or self.sent > 0)
 
 
 def write_page(
@@ -96,7 +106,7 @@ def write_page(
     if changes.kind == "reset":
         return _write_reset(view, model, followed, min(SMALL, most) if is_small else most)
     upto, is_too_large = Position(changes.upto, changes.mark), changes.kind == "many"
-    slices = tuple(_slices(ids, Position(after.snapshot_id, changes.mark_before), changes))
+    slices = list(_slices(ids, Position(after.snapshot_id, changes.mark_before), changes))
     sent = len(changes.changes)
     return Page(upto, changes.epoch, False, changes.read, sent, slices, is_too_large)
 

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Scope
 
 from livemart.serve.auth.callers import Caller, CallerOf
+from livemart.serve.connections.protocol import OWNER
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.origin import origin_of
 from livemart.serve.http.parts import part_of
@@ -173,6 +174,7 @@ def end_turn(scope: Scope) -> dict[str, str]:
     held = scope["state"].get(_STATE)
     if not isinstance(held, _Held):
         return {}
+    scope["state"][OWNER] = held.owner
     held.end()
     return held.shares.headers(held)
 

@@ -13,6 +13,7 @@ from httpx2 import Response
 
 from livemart.land.group_commit import GroupCommit, IngestBusyError
 from livemart.land.ingested_keys import IngestedKeys
+from livemart.serve.http.held_bytes import HeldBytes
 from livemart.serve.ingest.endpoint import Intake
 from livemart.serve.ingest.intake import by_names, takes_records
 from tests.deliveries import source
@@ -172,6 +173,23 @@ def test_a_sender_is_told_to_wait_or_that_the_disk_refuses(
     answer = sender.post("notes", '{"id":"a"}')
     assert (answer.status_code, answer.json()["code"]) == (503, "INGEST_FAILED")
     assert "No space left" in answer.json()["detail"]
+
+
+def test_a_sender_whose_bodies_take_the_memory_of_all_is_asked_to_come_again(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each connection may bring 16 MiB, as slowly as its deadline allows."""
+    held = sender.site.app.state.parts[HeldBytes]
+    monkeypatch.setattr(held, "_most", 150_000)
+    content = b'{"id":"%s"}' % (b"a" * 100_000)
+    with held.holding("an answer", "another caller", 60_000, lambda: None):
+        refused = sender.post("notes", content)
+        kept = held.total
+    taken = sender.post("notes", content)
+
+    assert (refused.status_code, refused.json()["code"]) == (429, "INGEST_BUSY")
+    assert refused.headers["retry-after"] and kept == 60_000
+    assert taken.status_code == 200 and held.total == 0
 
 
 def test_it_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:

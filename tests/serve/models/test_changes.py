@@ -148,7 +148,7 @@ def test_pages_lead_from_one_to_the_next_and_end_between_snapshots(
     # 3 changed; 1 changed and 2 went; 1 changed and 6 came, more than a page; 1 changed, 6 went.
     assert pages == [(2, 3), (3, 3), (4, 7), (5, 7)]
     end = desk.page(ALL, position)
-    assert (end.upto, end.read, end.slices) == (position, 0, ())
+    assert (end.upto, end.read, end.slices) == (position, 0, [])
 
 
 def test_an_event_has_the_id_to_go_on_behind_it(desk: Desk) -> None:
