@@ -27,7 +27,7 @@ _ENDS = (
 # They ask which set of groups a row is of: only the query with the groups knows.
 _GROUPINGS = frozenset({"grouping", "grouping_id"})
 # The hidden column of a stage that counts the rows of its groups.
-ROW_COUNT = "__livemart_rows"
+COUNT_OF_ROWS = "__livemart_rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +116,9 @@ def with_row_count(cut: Cut) -> Cut | None:
     place = _end_of_select_list(tree, outside_of_brackets(tokens_of(text)))
     if place is None:
         return None
-    added = f", count(*) as {quoted(ROW_COUNT)}"
+    added = f", count(*) as {quoted(COUNT_OF_ROWS)}"
     stage = Flat((*cut.stage.cut(0, place).pieces, added, *cut.stage.cut(place, len(text)).pieces))
-    seen = template(f"(select * except ({quoted(ROW_COUNT)}) from ", hole_of(stage), ")")
+    seen = template(f"(select * except ({quoted(COUNT_OF_ROWS)}) from ", hole_of(stage), ")")
     plain = cut.stage.stage_relation
     rest = cut.rest.over(lambda it: seen if it.relation == plain else Template((it,)))
     return replace(cut, stage=stage, rest=numbered(rest))

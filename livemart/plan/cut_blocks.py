@@ -18,7 +18,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.blocks import Block, Blocks, numbered, outside_of_brackets
 from livemart.plan.build.correlated import items_of_from
-from livemart.plan.cut import ROW_COUNT, Cut, hole_of
+from livemart.plan.cut import COUNT_OF_ROWS, Cut, hole_of
 from livemart.plan.relations.aggregate_calls import WRAPPERS, aggregate_calls
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.parse import parse, qualified, tokens_of
@@ -88,7 +88,7 @@ def cut_totals(part: BlockPart) -> Cut | None:
             spans.setdefault(span, f"__livemart_total_{len(spans) + 1}")
     if not spans:
         return None
-    cut = _cut_at_rows(part, spans, [f"count(*) as {ROW_COUNT}"])
+    cut = _cut_at_rows(part, spans, [f"count(*) as {COUNT_OF_ROWS}"])
     return None if cut is None else replace(cut, adds_up=True)
 
 
@@ -131,7 +131,7 @@ def cut_rows(part: BlockPart, *, has_keys: bool = False) -> Cut | None:
                 return None
             key = (column.table, column.name.lower())
             spans[span] = named.setdefault(key, f"__livemart_column_{len(named) + 1}")
-    hidden = [] if spans else [f"1 as {ROW_COUNT}"]
+    hidden = [] if spans else [f"1 as {COUNT_OF_ROWS}"]
     if has_keys:
         keys = dict.fromkeys(key for key in _compared(select) if key[0] in part.sources)
         hidden = [

@@ -1,9 +1,8 @@
 """Orders the joins of a FROM clause so that each item shares an equality with those before it.
 
 Used by FROM clauses. `from a, b, c where a.k = c.k and c.l = b.l` has no equality between a and b:
-in its written order the keys of a change would be a cross product of both. A table of facts comes
-before those that it looks up, wherever it is written: few of its rows change, and each of these
-finds one row of each of the others.
+in its written order the keys of a change would be a cross product of both. The facts may come
+before the tables that they look up: each of their changed rows finds one row of each other table.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def facts_first(
 ) -> tuple[Expr, list[exp.Join]]:
     """Return the first item of FROM and its joins, beginning with the facts of comma joins.
 
-    These are the one item that an equality joins to others, but none of its own unique keys.
+    The facts are the one item that is joined by equalities, but by none of its unique keys.
 
     Args:
         first: the item that is written first.
