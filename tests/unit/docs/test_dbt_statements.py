@@ -271,7 +271,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "A profile of": (
         "unit/project/profiles::profiles_are_looked_for_in_order",
-        "unit/project/dbt::another_connection_method_is_refused",
+        "unit/project/dbt_invocations::another_connection_method_is_refused",
     ),
     "Packages that are installed": ("unit/project/dbt::a_package_that_is_not_installed_is_told",),
     "Models in SQL": ("unit/plan/project_plans::a_model_in_python_is_full_and_says_why",),
