@@ -29,8 +29,9 @@ from livemart.arrow.bags import (
 from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits, sum_type
 from livemart.arrow.types import compares_exactly
 from livemart.delta.row_filter import EVERY_ROW, NO_ROW, RowFilter, equal_in, values_condition
+from livemart.limits import ROWS_IN_MEMORY
 from livemart.plan.sql.template import template
-from livemart.plan.strategies.signed import Lookup, Output, Signed, not_additive
+from livemart.plan.strategies.signed import Link, Lookup, Output, Signed, not_additive
 from livemart.refresh.inputs import Input, Side
 from livemart.refresh.lane import key_of
 from livemart.refresh.model_run import ModelRun
@@ -59,7 +60,9 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
     passing = {anchor: moved_rows(run, run.inputs[anchor]) for anchor in signed.anchors}
     changed = _changed_part(run, signed, passing)
     for lookup in signed.lookups:
-        _touch_anchors(run, lookup, passing)
+        touched = touched_rows(run, run.inputs[lookup.occurrence])
+        if touched.num_rows:
+            _touch_anchors(run, signed, lookup, touched, passing)
     unchanged = {
         anchor: _unchanged_rows(run.inputs[anchor], rows)
         for anchor, rows in passing.items()
@@ -119,11 +122,24 @@ def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
     return first if all(limit == first for limit in limits) else None
 
 
-def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter]) -> None:
-    """Add the anchor rows that share the join key of a changed lookup row."""
+def _touch_anchors(
+    run: ModelRun,
+    signed: Signed,
+    lookup: Lookup,
+    touched: pa.Table,
+    passing: dict[int, RowFilter],
+) -> None:
+    """Add the anchor rows that find one of these rows of a lookup, by itself or through others.
+
+    Raises:
+        Inapplicable: NOT_ADDITIVE, if no key leads to these.
+    """
     source = run.inputs[lookup.occurrence]
-    touched = touched_rows(run, source)
-    if touched.num_rows == 0:
+    if (link := lookup.link) is not None:
+        finding = _finding(run, run.inputs[link.occurrence], link, touched, source)
+        (other,) = (it for it in signed.lookups if it.occurrence == link.occurrence)
+        if finding.num_rows:
+            _touch_anchors(run, signed, other, finding, passing)
         return
     if not lookup.keys:
         raise not_additive(f"{source.new.relation} changed, and no key joins it to what is stored")
@@ -142,6 +158,23 @@ def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter])
         passing[anchor] = passing[anchor].or_else(
             EVERY_ROW if condition is None else RowFilter(((condition,),))
         )
+
+
+def _finding(run: ModelRun, other: Input, link: Link, touched: pa.Table, source: Input) -> pa.Table:
+    """Return the rows of a lookup, before and now, that find one of some rows of the linked one.
+
+    Raises:
+        Inapplicable: NOT_ADDITIVE, if they may be too many for memory.
+    """
+    field = other.new.fields[link.other]
+    keys = touched.column(source.new.names[link.column])
+    condition = values_condition(field.name, field.type, keys, is_utc=run.zone.is_utc)
+    if condition is None or other.new.row_count > ROWS_IN_MEMORY:
+        raise not_additive(f"{source.new.relation} changed, which {other.new.relation} joins")
+    passing = RowFilter(((condition,),))
+    images = other.images.select(other.columns)
+    rows = other.new.read(passing, other.columns)
+    return pa.concat_tables([rows, images.filter(passing.matches(images)).cast(rows.schema)])
 
 
 def _unchanged_rows(anchor: Input, passing: RowFilter) -> pa.Table:

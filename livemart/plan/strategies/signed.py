@@ -84,10 +84,20 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """The equality that joins a lookup's `column` to another lookup's column, `other`."""
+
+    column: str
+    occurrence: int
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lookup:
     """A scan on the joined side; `keys` pairs its column with the anchors' (occurrence, column).
 
-    No keys: a change to it cannot be confined to anchor rows. `is_linear`: each output row comes
+    `link`: of one without keys that is joined to another lookup, as cities to the shops of orders.
+    Neither: a change to it cannot be confined to anchor rows. `is_linear`: each output row comes
     from exactly one of its rows, as from one of the anchor's. Its changed rows alone then say which
     rows they change.
     """
@@ -95,6 +105,7 @@ class Lookup:
     occurrence: int
     keys: tuple[tuple[str, tuple[tuple[int, str], ...]], ...]
     is_linear: bool = False
+    link: Link | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +174,12 @@ def signed_change(query: Query, facts: PlanFacts) -> Signed:
         # One scan with two roles.
         raise not_additive("a common table expression is read on both sides of a join")
     anchors = list(dict.fromkeys(anchors))
+    # Rows of a lookup that is there twice are found by more than one key.
+    sites = Counter(it.occurrence for it in lookups)
+    lookups = [
+        replace(it, link=None) if it.link and sites[it.link.occurrence] > 1 else it
+        for it in lookups
+    ]
     if outputs is not None:
         return Signed(tuple(anchors), tuple(lookups), outputs)
     origins = _origins(query, anchors)
@@ -270,7 +287,9 @@ def _collect_lookups(join: Join, anchors: frozenset[int], lookups: list[Lookup])
     if _has_gate(join.right):
         raise not_additive("a joined side has groups, DISTINCT or windows")
     keyed: dict[int, tuple[str, tuple[tuple[int, str], ...]]] = {}
+    links: dict[int, Link] = {}
     repeated = _read_twice(join.right)
+    reached = {it.occurrence for it in lookups if it.keys or it.link}
     has_joins = any(isinstance(part, Join) for part in join.right.walk())
     for key in join.keys:
         if key.null_safe and has_joins:
@@ -282,18 +301,23 @@ def _collect_lookups(join: Join, anchors: frozenset[int], lookups: list[Lookup])
             continue
         if not all(isinstance(bare(expr), exp.Column) for _, expr in (*right, *left)):
             continue
-        if {scan.occurrence for scan, _ in left} != anchors:
-            continue
         scan, expr = right[0]
         if scan.occurrence in repeated:
             # A row of it has other effects than those that its key tells.
             continue
-        sites = tuple((site.occurrence, bare(over).name) for site, over in left)
-        keyed.setdefault(scan.occurrence, (bare(expr).name, sites))
+        name, (first, over_first) = bare(expr).name, left[0]
+        if {site.occurrence for site, _ in left} == anchors:
+            pairs = tuple((site.occurrence, bare(over).name) for site, over in left)
+            keyed.setdefault(scan.occurrence, (name, pairs))
+        elif len(left) == 1 and first.occurrence in reached and not key.null_safe:
+            # A row that the other join does not find has NULL here, which equals nothing.
+            found = Link(name, first.occurrence, bare(over_first).name)
+            links.setdefault(scan.occurrence, found)
     for part in join.right.walk():
         if isinstance(part, Scan):
-            paired = keyed.get(part.occurrence)
-            lookups.append(Lookup(part.occurrence, () if paired is None else (paired,)))
+            paired, link = keyed.get(part.occurrence), links.get(part.occurrence)
+            keys = () if paired is None else (paired,)
+            lookups.append(Lookup(part.occurrence, keys, link=None if keys else link))
 
 
 def _read_twice(relation: Relation) -> frozenset[int]:

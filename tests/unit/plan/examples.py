@@ -151,6 +151,9 @@ def _counted(lookup: Lookup, tables: list[str]) -> str:
         for column, sites in lookup.keys
         for occurrence, name in sites
     ]
+    if (link := lookup.link) is not None:
+        mine, other = tables[lookup.occurrence], tables[link.occurrence]
+        pairs = [f"{other} with {link.other} = {mine}.{link.column}"]
     return " and ".join(pairs) or "all"
 
 

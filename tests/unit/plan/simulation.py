@@ -254,7 +254,10 @@ class Simulation:
         before: Counter[Row],
         after: Counter[Row],
     ) -> Iterator[str]:
-        if any(change.touched(it.occurrence) and not it.keys for it in signed.lookups):
+        if any(
+            change.touched(it.occurrence) and not it.keys and it.link is None
+            for it in signed.lookups
+        ):
             return
         sides: list[tuple[int, list[Row]]] = []
         for sign, state in ((1, change.new), (-1, change.old)):
@@ -311,10 +314,19 @@ class Simulation:
         relation = self._relation(plan, anchor)
         columns = list(self._tables[relation])
         wanted: dict[str, set[Any]] = defaultdict(set)
-        for lookup in signed.lookups:
+        reached = [(it, {*change.touched(it.occurrence)}) for it in signed.lookups]
+        for lookup, touched in reached:
+            place_of = list(self._tables[self._relation(plan, lookup.occurrence)]).index
+            if (link := lookup.link) is not None:
+                values = {row[place_of(link.column)] for row in touched}
+                linked = self._relation(plan, link.occurrence)
+                place = list(self._tables[linked]).index(link.other)
+                (other,) = (it for it in signed.lookups if it.occurrence == link.occurrence)
+                both = {*change.old[linked], *change.new[linked]}
+                # It is gone through in its turn.
+                reached.append((other, {row for row in both if row[place] in values}))
             for name, sites in lookup.keys[:1]:
-                place = list(self._tables[self._relation(plan, lookup.occurrence)]).index(name)
-                values = {row[place] for row in change.touched(lookup.occurrence)}
+                values = {row[place_of(name)] for row in touched}
                 for occurrence, own in sites:
                     if occurrence == anchor:
                         wanted[own] |= values

@@ -53,6 +53,20 @@ _QUERIES = {
             from s.t
         ) as r
         left join s.z as z on r.before = z.x and r.k = z.g""",
+    "totals by a table two joins away": """
+        select z.q, count(*) as n, sum(t.x) as total
+        from s.t as t inner join s.u as u on t.k = u.k inner join s.z as z on u.g = z.g
+        group by z.q""",
+    "rows with values of tables two and three joins away": """
+        select t.id, z.q, w.g
+        from s.t as t left join s.u as u on t.k = u.k left join s.z as z on u.g = z.g
+        left join s.w as w on z.x = w.x""",
+    "rows without a match two joins away": """
+        select t.id, u.v
+        from s.t as t left join s.u as u on t.k = u.k left anti join s.z as z on u.g = z.g""",
+    "facts behind two tables that they look up": """
+        select z.q, count(*) as n, sum(t.y) as total from s.z as z, s.u as u, s.t as t
+        where z.g = u.g and u.k = t.k group by z.q""",
     "a key of a comma join that a subquery gives": """
         select a.id, b.g from s.t a, s.z c, s.w b
         where a.k = c.g and b.x = (select max(a.x) from s.w a where a.k = c.g)""",

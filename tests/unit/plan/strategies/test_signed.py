@@ -6,10 +6,14 @@ import pytest
 
 from livemart.plan.plan import Inputs, Plan
 from livemart.plan.planner import plan_query
-from livemart.plan.strategies.signed import Signed
+from livemart.plan.strategies.signed import Link, Signed
 
 INPUTS = Inputs(
-    columns={"s.sales": ("sale_id", "shop", "amount"), "s.shops": ("shop", "city")},
+    columns={
+        "s.sales": ("sale_id", "shop", "amount"),
+        "s.shops": ("shop", "city"),
+        "s.cities": ("city", "mayor"),
+    },
     unique={"s.sales": (("sale_id",),), "s.shops": (("shop",),)},
 )
 
@@ -27,6 +31,39 @@ def test_a_joined_table_is_looked_up_by_its_key() -> None:
 
     assert strategy.anchors == (0,)
     assert [lookup.keys for lookup in strategy.lookups] == [(("shop", ((0, "shop"),)),)]
+
+
+@pytest.mark.parametrize(
+    ("join", "expected"),
+    [
+        ("left join s.cities as c on b.city = c.city", Link("city", 1, "city")),
+        ("join s.cities as c on c.city = b.city", Link("city", 1, "city")),
+        ("left semi join s.cities as c on b.city = c.city", Link("city", 1, "city")),
+        # A sale without a shop finds the city NULL.
+        ("left join s.cities as c on b.city <=> c.city", None),
+        ("left join s.cities as c on upper(b.city) = c.city", None),
+        ("left join s.cities as c on b.city > c.city", None),
+    ],
+)
+def test_a_table_that_a_joined_table_joins_is_reached_through_it(
+    join: str, expected: Link | None
+) -> None:
+    strategy = signed(
+        f"select a.sale_id, b.city from s.sales as a left join s.shops as b using (shop) {join}"
+    )
+
+    shops, cities = strategy.lookups
+    assert (shops.link, cities.keys, cities.link) == (None, (), expected)
+
+
+def test_a_table_that_is_joined_twice_leads_to_no_other() -> None:
+    strategy = signed(
+        "with b as (select * from s.shops) select a.sale_id, c.mayor from s.sales as a"
+        " left join b on a.shop = b.shop left join b as d on a.sale_id = d.shop"
+        " left join s.cities as c on b.city = c.city"
+    )
+
+    assert [lookup.link for lookup in strategy.lookups] == [None, None, None]
 
 
 def test_the_facts_of_comma_joins_are_the_anchor_wherever_they_are_written() -> None:
