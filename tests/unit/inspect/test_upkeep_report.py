@@ -59,4 +59,10 @@ def test_where_no_tables_are_it_says_what_to_do(
 
     answer = CliRunner().invoke(cli, ["maintain"])
 
+    assert (answer.exit_code, "livemart init" in answer.output) == (2, True)
+
+
+def test_a_named_warehouse_without_tables_is_refused(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(cli, ["maintain", "--warehouse", str(tmp_path / "none")])
+
     assert (answer.exit_code, "holds no tables" in answer.output) == (2, True)

@@ -77,7 +77,7 @@ def test_a_named_folder_that_cannot_be_written_is_an_error(project: Path, tmp_pa
     _make_unwritable(tmp_path / "named")
 
     with pytest.raises(ConfigError) as refused:
-        target_folder(_settings(tmp_path, target_path=str(tmp_path / "named")))
+        target_folder(_settings(tmp_path, target_path=str(tmp_path / "named" / "out")))
 
     assert refused.value.code == "TARGET_NOT_WRITABLE"
     assert str(tmp_path / "named") in refused.value.message
