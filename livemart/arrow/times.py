@@ -1,4 +1,4 @@
-"""Turns times into microseconds since 1970 and back, in columns and in single values.
+"""Turns columns of times into microseconds since 1970.
 
 Used by row filters, regions and panes. Times without a zone count as UTC; a date is its first
 microsecond.
@@ -6,15 +6,12 @@ microsecond.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import one_array
-from livemart.epoch import EPOCH, epoch_micros
 
 # In microseconds. No stored time is farther from 1970 than EVER.
 DAY = 86_400_000_000
@@ -31,16 +28,6 @@ def holds_time(kind: pa.DataType) -> bool:
     if not pa.types.is_nested(kind):
         return is_time(kind)
     return any(holds_time(kind.field(place).type) for place in range(kind.num_fields))
-
-
-def micros(value: object) -> int | None:
-    """Return microseconds since 1970 of a timestamp or date, None for anything else."""
-    if isinstance(value, datetime):
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return epoch_micros(aware)
-    if isinstance(value, date):
-        return (value - EPOCH.date()).days * DAY
-    return None
 
 
 def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

@@ -6,6 +6,7 @@ question notices.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -19,9 +20,12 @@ from livemart.delta.cache import FileCache
 from livemart.delta.log import LogFile, has_commits, log_file
 from livemart.delta.version import SharedFiles, TableVersion, version_gone
 from livemart.errors import RefreshError
+from livemart.project.declared.partition_columns import CODE, FAR_HINT, far
 from livemart.storage.storage import Storage
 
 _CACHED_INDEXES = 64
+# The message of deltalake 1.6.6 about a partition of the log.
+_UNREAD = re.compile(r"Failed to parse value '(.*)' as '(date|timestamp|timestamp_ntz)'")
 
 
 @dataclass(slots=True)
@@ -99,7 +103,7 @@ class OpenTables:
             return handle.index
 
     def open(self, relation: str, version: int | None = None) -> DeltaTable:
-        """Open a table. Raises RefreshError TABLE_MISSING, VERSION_GONE."""
+        """Open a table. Raises RefreshError TABLE_MISSING, VERSION_GONE, PARTITION_VALUES_LOST."""
         storage = self.storage(relation)
         try:
             return open_table(storage, version)
@@ -112,6 +116,11 @@ class OpenTables:
                 hint="run build to create the table again",
             ) from error
         except DeltaError as error:
+            if (unread := _UNREAD.search(str(error))) is not None:
+                finding = far("{}, a {}".format(*unread.groups()))
+                raise RefreshError(
+                    CODE, f"{relation}: partition_by: {finding}", hint=FAR_HINT
+                ) from error
             raise version_gone(relation, version) from error
 
     def at(self, relation: str, version: int | None) -> TableVersion:

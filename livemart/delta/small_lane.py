@@ -284,7 +284,7 @@ def _parts(
 
 def partition_texts(file: DataFile) -> PartitionValues:
     """Return the partition values of a file as the log spells them."""
-    return {name: partition_text(value.as_py()) for name, value in file.partition.items()}
+    return {name: partition_text(value) for name, value in file.partition.items()}
 
 
 def _change_of(files: TableVersion, added: Action) -> Action:

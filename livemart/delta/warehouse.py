@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,6 +21,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.schema import Schema as DeltaSchema
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
+from livemart.arrow.times import is_time
 from livemart.arrow.types import align, plain_schema
 from livemart.conflicts import TableChangedError
 from livemart.delta.cache import usual_bytes
@@ -55,8 +56,8 @@ from livemart.storage.location import Location, StoragePlace
 from livemart.storage.opening import open_storage
 from livemart.storage.storage import Storage, Taken
 
-# File statistics tell times in milliseconds, an upper bound at most so much above the row.
-_COARSE = timedelta(milliseconds=2)
+# File statistics tell times in milliseconds, an upper bound at most so much above the row, in µs.
+_COARSE = 2_000
 _CORRECTION_S = 10.0
 _COMPACTION_S = 10.0
 
@@ -225,17 +226,18 @@ class Warehouse:
         """Return the files of one version, with their statistics."""
         return self._tables.at(relation, version)
 
-    def highest(self, relation: str, column: str, version: int | None = None) -> object:
-        """Return an upper bound of a column from file statistics; None if no file has one."""
-        return self._tables.at(relation, version).bounds.highest(column)
-
     def newest(self, relation: str, column: str, version: int | None = None) -> Any:
         """Return the greatest value of a column of times or dates, None if it holds none.
 
         Only the files are read that can hold it.
         """
-        bound = self.highest(relation, column, version)
-        near = pds.field(column) >= bound - _COARSE if isinstance(bound, date) else None
+        bound = self.files(relation, version).bounds.highest(column)
+        near = None
+        if bound is not None and bound.is_valid and is_time(bound.type):
+            if pa.types.is_timestamp(bound.type):
+                ticks = bound.cast(pa.int64()).as_py() - _COARSE
+                bound = pa.scalar(ticks).cast(bound.type)
+            near = pds.field(column) >= bound
         values = self.read(relation, version, columns=[column], filter=near)
         highest = pc.max(values[column]).as_py()
         if highest is None and near is not None:

@@ -63,7 +63,7 @@ class PinnedInputs:
             return None
         return self.at(relation, self.warehouse.version(relation))
 
-    def one_value(self, table: PinnedTable, name: str) -> object:
+    def one_value(self, table: PinnedTable, name: str) -> pa.Scalar:
         """Return the value of a column of a table of one row; models share it.
 
         Raises:
@@ -74,7 +74,7 @@ class PinnedInputs:
             if rows.num_rows != 1:
                 message = f"{table.relation} has {rows.num_rows} rows"
                 raise refusal("CLOCK_NOT_ONE_ROW", message)
-            self._values[table, name] = rows.column(0)[0].as_py()
+            self._values[table, name] = rows.column(0)[0]
         return self._values[table, name]
 
     def has_news(self, plan: Plan, relations: Iterable[str]) -> bool:
@@ -227,7 +227,7 @@ class Input:
     def at(self, side: Side) -> PinnedTable:
         return self.new if side == "new" else self.old
 
-    def value(self, name: str, side: Side) -> object:
+    def value(self, name: str, side: Side) -> pa.Scalar:
         """Return a column of a table of one row as of `side`.
 
         Raises:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+
+import pyarrow as pa
 
 from livemart.arrow.sum_limits import SumLimits
 from livemart.arrow.time_zone import UTC_ZONE, TimeZone
 from livemart.plan.plan import Plan
-from livemart.plan.relations.clock import evaluate
+from livemart.plan.relations.clock import CLOCK_COLUMN, evaluate
 from livemart.plan.sql.template import template
 from livemart.plan.strategies.slices import Slice
 from livemart.refresh.inputs import Input, Side
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.views import BatchViews, Statement
+from livemart.spark.differences import row_of_literals
 from livemart.spark_sql import literal
 
 
@@ -35,7 +37,7 @@ class ModelRun:
     views: BatchViews
     sum_limits: dict[object, Mapping[str, SumLimits] | None]
     zone: TimeZone = UTC_ZONE
-    _thresholds: dict[tuple[str, object], datetime | None] = field(default_factory=dict)
+    _thresholds: dict[tuple[str, pa.Scalar], int | None] = field(default_factory=dict)
 
     def query(self, side: Side, views: Mapping[int, Statement]) -> Statement:
         """Return the analyst's SQL over the given views; parameters are read as of `side`."""
@@ -48,21 +50,23 @@ class ModelRun:
         }
         return self.plan.flat.over(relations.__getitem__)
 
-    def threshold(self, item: Slice, side: Side) -> datetime | None:
-        """Return where a window begins or ends as of `side`; None lets no row through."""
+    def threshold(self, item: Slice, side: Side) -> int | None:
+        """Return where a window begins or ends as of `side`; None lets no row through.
+
+        In microseconds since 1970, UTC: a day behind the last of a clock is in the year 10000.
+        """
         clock = self.inputs[item.clock_occurrence].value(item.clock_column, side)
-        if clock is None:
+        if not clock.is_valid:
             return None
         key = (item.threshold, clock)
         if key not in self._thresholds:
             moment = None
-            if self.zone.is_utc and isinstance(clock, datetime):
-                moment = evaluate(item.threshold, clock)
+            if self.zone.is_utc and pa.types.is_timestamp(clock.type):
+                moment = evaluate(item.threshold, clock.cast(pa.int64()).as_py())
             if moment is None:
-                sql = (
-                    f"select cast({item.threshold} as timestamp)"
-                    f" from (select {literal(clock)} as __clock__)"
-                )
-                moment = self.views.query(template(sql)).column(0)[0].as_py()
+                values = pa.table({CLOCK_COLUMN: pa.array([clock], clock.type)})
+                row = row_of_literals(values) or f"(select {literal(clock.as_py())} as __clock__)"
+                sql = f"select cast({item.threshold} as timestamp) from {row}"
+                moment = self.views.query(template(sql)).column(0)[0].cast(pa.int64()).as_py()
             self._thresholds[key] = moment
         return self._thresholds[key]

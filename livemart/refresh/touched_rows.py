@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from livemart.arrow.times import EVER, micros
+from livemart.arrow.times import EVER
 from livemart.delta.row_filter import EVERY_ROW, NO_ROW, Condition, RowFilter, time_condition
 from livemart.plan.strategies.slices import Slice, Windows
 from livemart.refresh.inputs import Input
@@ -37,7 +37,7 @@ def moved_rows(run: ModelRun, source: Input) -> RowFilter:
         if before is None or after is None:
             # A threshold of NULL lets no row through; the other value may be anywhere.
             return EVERY_ROW
-        low, high = sorted((micros(before) or 0, micros(after) or 0))
+        low, high = sorted((before, after))
         # Both ends of a condition are included: the other one is left out to the microsecond.
         low, high = (low, high - 1) if item.has_lower_end else (low + 1, high)
         condition = _within(run, source, item, low, high)
@@ -54,7 +54,7 @@ def rows_in_windows(run: ModelRun, source: Input, windows: Windows) -> RowFilter
             before, after = run.threshold(item, "old"), run.threshold(item, "new")
             if before is None or after is None:
                 continue
-            low, high = sorted((micros(before) or 0, micros(after) or 0))
+            low, high = sorted((before, after))
             low, high = (low, EVER) if item.is_lower else (-EVER, high)
             condition = _within(run, source, item, low, high)
             if condition is not None:

@@ -138,7 +138,7 @@ def _of_last_days(counts: _Counts, source: str) -> _Counts:
         {
             key: count
             for key, count in counts.items()
-            if key[0] != source or key[1] > last - timedelta(days=_DAYS)
+            if key[0] != source or last - key[1] < timedelta(days=_DAYS)
         }
     )
 

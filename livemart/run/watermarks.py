@@ -19,6 +19,7 @@ from livemart.refresh.context import BatchContext
 from livemart.run.lateness import instant_of
 
 _INSTANT = pa.timestamp("us", tz="UTC")
+_FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 def fix_watermarks(
@@ -101,5 +102,6 @@ def _reached(
     newest = warehouse.newest(source.relation, source.event_time, version)
     if newest is None:
         return None
-    reached = instant_of(newest) - lateness
+    # The first moment of all is a default of some producers.
+    reached = _FIRST + max(instant_of(newest) - _FIRST - lateness, timedelta())
     return reached if as_of is None else min(reached, as_of)

@@ -23,8 +23,9 @@ from livemart.errors import RefreshError
 from livemart.project.declared.partition_columns import (
     BINARY_HINT,
     CODE,
-    kept_instant,
+    kept_time,
     lost_bytes,
+    lost_time,
 )
 from livemart.spark.arrow_views import rows_of
 from livemart.spark.differences import comparable, identity
@@ -77,8 +78,11 @@ class LargeLane:
         checks = self._checks(relation, schema, diff_view)
         diff = self._spark.table(diff_view).where(f"{OLD_COUNT} <> {NEW_COUNT}").persist()
         try:
-            rows, old_rows, *lost = diff.selectExpr(
-                "count(*)", f"count_if({OLD_COUNT} > 0)", *(check for _, check in checks)
+            rows, old_rows, misplaced, *lost = diff.selectExpr(
+                "count(*)",
+                f"count_if({OLD_COUNT} > 0)",
+                self._misplaced(relation, schema),
+                *(check for _, check in checks),
             ).collect()[0]
             for (name, _), count in zip(checks, lost, strict=True):
                 if count:
@@ -87,8 +91,9 @@ class LargeLane:
                     )
             if rows == 0:
                 return Commit(self._warehouse.version(relation))
-            if old_rows and any("`" in name for name in schema.names):
-                # Delta's MERGE cannot spell such a column of a change feed.
+            if misplaced or (old_rows and any("`" in name for name in schema.names)):
+                # Delta's MERGE cannot spell such a column of a change feed. And Spark would store
+                # other times, of these rows and of those that stay in their files.
                 return self._warehouse.commit(relation, rows_of(diff), tag, key=key)
             staged = f"_diff_{uuid.uuid4().hex}"
             diff.createOrReplaceTempView(staged)
@@ -128,7 +133,7 @@ class LargeLane:
 
         Raises:
             RefreshError: PARTITION_VALUES_LOST; TABLE_CHANGED (retriable).
-            PySparkException: a partition column holds an instant that would be stored as another.
+            PySparkException: a partition column holds a time that would be lost (`kept_time`).
         """
         exists = self._warehouse.exists(relation)
         if exists and self._warehouse.is_tagged(relation, tag):
@@ -144,8 +149,8 @@ class LargeLane:
         names = [unquoted(name) for name in partition_by]
         spelled = [stored_name(name, query.columns) or name for name in names]
         for name in spelled:
-            if types.get(name) == "timestamp":
-                query = query.withColumn(name, expr(kept_instant(name, relation)))
+            if (checked := kept_time(name, types.get(name, ""), relation)) is not None:
+                query = query.withColumn(name, expr(checked))
         writer = query.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         if partition_by:
             writer = writer.partitionBy(*spelled)
@@ -217,6 +222,13 @@ class LargeLane:
                     f"and {column} <= cast({literal(high)} as {kind}))"
                 )
             yield f"({' or '.join(parts)})"
+
+    def _misplaced(self, relation: str, schema: StructType) -> str:
+        """Return SQL that counts the rows in partitions whose times Spark stores as others."""
+        kinds = {f.name: f.dataType.simpleString() for f in schema}
+        columns = self._warehouse.partition_columns(relation)
+        conditions = [it for name in columns if (it := lost_time(name, kinds[name])) is not None]
+        return f"count_if({' or '.join(conditions) or 'false'})"
 
     def _checks(self, relation: str, schema: StructType, view: str) -> list[tuple[str, str]]:
         """Return SQL that counts lost values, for each column of another type than the table's."""

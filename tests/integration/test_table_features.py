@@ -10,9 +10,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.arrow.python_rows import python_rows
 from livemart.arrow.types import plain_table
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
@@ -31,12 +34,18 @@ SOURCES = (Path(__file__).parents[1] / "projects/mini/models/_sources.yml").read
 FIRST, SECOND = "2025-11-02T05:30:00+00:00", "2025-11-02T06:30:00+00:00"
 
 PARTITIONS = {
-    "date": ("'0001-01-01'", "'1582-10-04'", "'9999-12-31'"),
-    "timestamp_ntz": ("'0001-01-01 00:00:00'", "'1600-01-01 00:00:00.1'", "'2024-03-10 02:30:00'"),
-    "timestamp": ("'0001-01-01 00:00:00Z'", "'1883-11-18 17:01:00Z'", "'2024-11-03 06:30:00.5Z'"),
+    "date": ("'-0005-01-01'", "'0001-01-01'", "'1582-10-04'", "'9999-12-31'", "'+10000-01-01'"),
+    "timestamp_ntz": (
+        *("'-0001-12-31 23:59:59.999999'", "'0001-01-01 00:00:00'", "'1600-01-01 00:00:00.1'"),
+        *("'2024-03-10 02:30:00'", "'+10000-01-01 00:00:00.00001'"),
+    ),
+    "timestamp": (
+        *("'0001-01-01 00:00:00Z'", "'1883-11-18 17:01:00Z'", "'+10000-01-01 00:00:00Z'"),
+        "'2024-11-03 06:30:00.5Z'",
+    ),
     "decimal(38,18)": ("0", "1.5", "'-1E-18'", "'99999999999999999999.999999999999999999'"),
     "double": ("0", "'-0.0'", "'NaN'", "'-Infinity'", "1e300", "4.9E-324", "123456789"),
-    "float": ("'NaN'", "0.1", "1e-7", "'3.4028235E38'"),
+    "float": ("'NaN'", "0.1", "1e-7", "1e10", "16777216", "'3.4028235E38'"),
     "boolean": ("true", "false"),
     "bigint": ("'-9223372036854775808'", "7"),
     "string": ("''", "' '", "'a=b/c%'", "'ä'", "'null'", "'__HIVE_DEFAULT_PARTITION__'"),
@@ -53,7 +62,7 @@ def test_a_build_and_a_refresh_store_the_same_partitions(
     for kind, texts in PARTITIONS.items():
         warehouse = Warehouse(tmp_path / kind)
         if kind == "timestamp" and zone != "UTC":
-            texts = texts[:1]
+            texts = texts[::2]
         values = ", ".join(f"({place}, cast({text} as {kind}))" for place, text in enumerate(texts))
         query = f"select * from values {values}, (99, null) as v(id, p)"
         LargeLane(session, warehouse).overwrite("t.built", query, _tag(), partition_by=["p"])
@@ -62,13 +71,13 @@ def test_a_build_and_a_refresh_store_the_same_partitions(
         warehouse.overwrite("t.moved", plain_table(session.sql(query).toArrow()), _tag())
 
         built, moved = (
-            {row["id"]: repr(row["p"]) for row in warehouse.read(name).to_pylist()}
+            {row["id"]: repr(row["p"]) for row in python_rows(warehouse.read(name))}
             for name in ("t.built", "t.moved")
         )
         assert built == moved
-        if kind not in ("double", "float"):
-            # Java and Python spell these numbers in two ways.
-            assert _partition_texts(warehouse, "t.built") == _partition_texts(warehouse, "t.moved")
+        # Java before 19 rounds the least double in another way.
+        texts_of = [_partition_texts(warehouse, name) for name in ("t.built", "t.moved")]
+        assert texts_of[0] - {"4.9E-324"} == texts_of[1] - {"5.0E-324", "4.9E-324"}
 
 
 @pytest.mark.extended
@@ -102,6 +111,24 @@ def test_an_hour_that_comes_twice_is_stored_right_or_not_at_all(
     query = f"select 1 as id, cast('{SECOND}' as timestamp) as at, X'FF' as k"
     with pytest.raises(Exception, match=r"PARTITION_VALUES_LOST: mini\.two: .*found at"):
         lane.overwrite("mini.two", query, _tag(), partition_by=["at"])
+    # Nor does Spark write them in MERGE and INSERT.
+    kinds = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
+    mini.warehouse.create("mini.three", kinds, partition_by=["at"])
+    moments = (FIRST, SECOND, "-0001-12-31T00:00:00Z")
+    for number, moment in enumerate(moments):
+        added = f"{number}L as id, timestamp'{moment}' as at, 0L as {OLD_COUNT}, 1L as {NEW_COUNT}"
+        session.sql(f"select {added}").createOrReplaceTempView("diff")
+        lane.commit("mini.three", "diff", Tag("e1/three/0", number + 1, {}))
+    stored = mini.warehouse.read("mini.three").sort_by("id").column("at").cast(pa.int64())
+    assert stored.to_pylist() == [
+        1_762_061_400_000_000,
+        1_762_065_000_000_000,
+        -62_167_305_600_000_000,
+    ]
+    # Spark writes years before 1 without an era.
+    for lost in ("timestamp'-0001-12-31 00:00:00Z'", "make_date(300000, 1, 1)"):
+        with pytest.raises(Exception, match=r"PARTITION_VALUES_LOST: mini\.two: .*found d = "):
+            lane.overwrite("mini.two", f"select 1 as id, {lost} as d", _tag(), partition_by=["d"])
     with pytest.raises(
         RefreshError, match=r"PARTITION_VALUES_LOST: mini\.two: .*found k, a binary"
     ):

@@ -36,10 +36,10 @@ class FileBounds:
     def __len__(self) -> int:
         return int(self._adds.num_rows)
 
-    def highest(self, name: str) -> object:
-        """Return the greatest upper bound of a column; None if no file has a bound."""
+    def highest(self, name: str) -> pa.Scalar | None:
+        """Return the greatest upper bound of a column (NULL: no file has one); None: no order."""
         bounds = self._bounds(name)
-        return None if bounds is None else pc.max(bounds[1]).as_py()
+        return None if bounds is None else pc.max(bounds[1])
 
     def text_bounds(self, name: str) -> tuple[pa.Array, pa.Array] | None:
         """Return lowest and highest text of a string column, by file (NULL: unknown)."""

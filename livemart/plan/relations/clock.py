@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from sqlglot import exp, parse_one
 
-from livemart.epoch import epoch_micros, epoch_moment
 from livemart.plan.relations.frames import UNIT_MICROS, interval_micros
 from livemart.plan.relations.relation import Expr, column
 from livemart.plan.sql.determinism import is_aggregate
@@ -153,14 +151,14 @@ def _of_one_row(time: Expr) -> Expr:
     return time.transform(argument)
 
 
-def evaluate(threshold: str, value: datetime) -> datetime | None:
+def evaluate(threshold: str, value: int) -> int | None:
     """Return the value of a threshold for one value of the clock, None if it is not a simple one.
 
-    Simple: additions and subtractions of day-time intervals, and date_trunc to the hour or below.
+    Both in microseconds since 1970, UTC. Simple: additions and subtractions of day-time intervals,
+    and date_trunc to the day or below.
 
-    >>> from datetime import UTC
-    >>> evaluate("__clock__ - INTERVAL '24' HOURS", datetime(2026, 1, 2, tzinfo=UTC))
-    datetime.datetime(2026, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)
+    >>> evaluate("__clock__ - INTERVAL '24' HOURS", 86_400_000_001)
+    1
     """
     return _evaluate(parse_one(threshold, dialect="spark"), value)
 
@@ -168,7 +166,7 @@ def evaluate(threshold: str, value: datetime) -> datetime | None:
 _TRUNCATED = frozenset({"second", "minute", "hour", "day"})
 
 
-def _evaluate(expr: Expr, value: datetime) -> datetime | None:
+def _evaluate(expr: Expr, value: int) -> int | None:
     if isinstance(expr, exp.Paren):
         return _evaluate(expr.this, value)
     if is_clock_value(expr):
@@ -177,13 +175,12 @@ def _evaluate(expr: Expr, value: datetime) -> datetime | None:
         left, micros = _evaluate(expr.left, value), interval_micros(expr.right)
         if left is None or micros is None:
             return None
-        shift = timedelta(microseconds=micros)
-        return left + shift if isinstance(expr, exp.Add) else left - shift
+        return left + micros if isinstance(expr, exp.Add) else left - micros
     if isinstance(expr, exp.TimestampTrunc | exp.DateTrunc):
         left = _evaluate(expr.this, value)
         unit = expr.text("unit").lower()
         if left is None or unit not in _TRUNCATED:
             return None
         width = UNIT_MICROS[unit]
-        return epoch_moment(epoch_micros(left) // width * width)
+        return left // width * width
     return None

@@ -474,8 +474,7 @@ def _lies_between(piece: Slice, time: Any, before: Any, after: Any) -> bool:
         return True
     if time is None:
         return False
-    thresholds = (evaluate(piece.threshold, clock) for clock in (before, after))
-    low, high = sorted(_plain(threshold) for threshold in thresholds)
+    low, high = sorted(evaluate(piece.threshold, _plain(clock)) or 0 for clock in (before, after))
     low, high = (low, high - 1) if piece.has_lower_end else (low + 1, high)
     return bool(low - piece.margin <= _plain(time) <= high + piece.margin)
 

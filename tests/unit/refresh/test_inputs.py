@@ -133,7 +133,7 @@ def test_the_value_of_a_clock_of_one_row_is_read(tmp_path: Path) -> None:
 
     clock = PinnedTable(warehouse, CLOCK, version)
 
-    assert PinnedInputs(warehouse, {}, {}).one_value(clock, "as_of") == 7
+    assert PinnedInputs(warehouse, {}, {}).one_value(clock, "as_of").as_py() == 7
 
 
 def test_an_input_whose_changes_are_gone_is_recomputed_from(warehouse: Warehouse) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.arrow.time_zone import UTC_ZONE
+from livemart.epoch import epoch_micros
 from livemart.plan.strategies.slices import Slice
 from livemart.refresh.inputs import Side
 from livemart.refresh.touched_rows import rows_in_windows
@@ -28,8 +29,9 @@ class FakeRun:
     def __init__(self, **thresholds: tuple[datetime | None, datetime | None]) -> None:
         self._thresholds: Mapping[str, tuple[datetime | None, datetime | None]] = thresholds
 
-    def threshold(self, item: Slice, side: Side) -> datetime | None:
-        return self._thresholds[item.threshold][side == "new"]
+    def threshold(self, item: Slice, side: Side) -> int | None:
+        moment = self._thresholds[item.threshold][side == "new"]
+        return None if moment is None else epoch_micros(moment)
 
 
 ORDERS = SimpleNamespace(new=SimpleNamespace(fields={"at": pa.field("At", TIME)}))

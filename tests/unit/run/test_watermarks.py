@@ -72,6 +72,20 @@ def test_a_watermark_is_the_newest_event_time_less_the_lateness(tmp_path: Path) 
     assert batches.marks == {"complete_to": mark, "raw__orders": mark}
 
 
+@pytest.mark.parametrize("moment", [datetime.min, datetime.max, date.min, date.max])
+def test_a_watermark_follows_the_first_and_the_last_moment_that_there_is(
+    tmp_path: Path, moment: date
+) -> None:
+    """Defaults of producers, and open ends: no lateness leads before the first."""
+    batches = Batches(tmp_path, source("orders"))
+    batches.land("orders", moment.replace(tzinfo=UTC) if isinstance(moment, datetime) else moment)
+
+    batches.fix(NOON)
+
+    expected = datetime.min.replace(tzinfo=UTC) if moment.year == 1 else NOON
+    assert batches.marks["raw__orders"] == expected
+
+
 def test_the_watermark_of_all_is_the_least_and_unknown_while_one_is(tmp_path: Path) -> None:
     batches = Batches(tmp_path, source("orders"), source("payments", timedelta(hours=1)))
     batches.land("orders", NOON)

@@ -29,10 +29,10 @@
   {%- if not partition_by -%}{{ return(code) }}{%- endif -%}
   {%- set names = partition_by | map('trim') | map('replace', '`', '') | map('lower') | list -%}
   {%- set place = 'PARTITION_VALUES_LOST: ' ~ model.original_file_path ~ ': model ' ~ model.name ~ ': partition_by: found ' -%}
-  {%- set columns, instants = [], [] -%}
+  {%- set columns, times = [], [] -%}
   {%- for column in run_query('describe query ' ~ code).rows -%}
     {%- set name = '`' ~ column[0] | replace('`', '``') ~ '`' -%}
-    {%- if column[0] | replace('`', '') | lower not in names or column[1] not in ('timestamp', 'binary') -%}
+    {%- if column[0] | replace('`', '') | lower not in names or column[1] not in ('date', 'timestamp', 'timestamp_ntz', 'binary') -%}
       {%- do columns.append(name) -%}
     {%- elif column[1] == 'binary' -%}
       {%- do exceptions.raise_compiler_error(
@@ -40,17 +40,24 @@
         ~ '  next: partition by a text, such as hex(...) or base64(...)'
       ) -%}
     {%- else -%}
+      {%- set found -%}
+        '{{ (place ~ column[0]) | replace('\\', '\\\\') | replace("'", "\\'") }} = ', cast({{ name }} as string), ' ', current_timezone()
+      {%- endset -%}
       {%- set sql -%}
-        if(cast(cast({{ name }} as string) as timestamp) <=> {{ name }}, {{ name }}, raise_error(concat(
-          '{{ (place ~ column[0]) | replace('\\', '\\\\') | replace("'", "\\'") }} = ', cast({{ name }} as string), ' ', current_timezone(),
-          ', the second of two such hours, as the clock of the session is put back: Spark would store the first; next: partition by a day,',
-          ' cast(... as date), or by a timestamp_ntz, or let the session be in UTC (spark.sql.session.timeZone)'))) as {{ name }}
+        case when abs(year({{ name }})) >= 262142 then raise_error(concat({{ found }},
+          ', 262,142 years or more from the year 0: readers except Spark refuse such a table; next: bound the values, as with least(...), or partition by another column'))
+        {%- if column[1] == 'timestamp' %}
+        when not ({{ name }} >= timestamp'0001-01-01 00:00:00Z' and cast(cast({{ name }} as string) as timestamp) = {{ name }}) then raise_error(concat({{ found }},
+          ', before the year 1, or the second of two such hours, as the clock of the session is put back: Spark would store another one; next: partition by',
+          ' a day, cast(... as date), or by a timestamp_ntz, or let the session be in UTC (spark.sql.session.timeZone)'))
+        {%- endif %}
+        else {{ name }} end as {{ name }}
       {%- endset -%}
       {%- do columns.append(sql) -%}
-      {%- do instants.append(name) -%}
+      {%- do times.append(name) -%}
     {%- endif -%}
   {%- endfor -%}
-  {{ return('select ' ~ columns | join(', ') ~ ' from (\n' ~ code ~ '\n)' if instants else code) }}
+  {{ return('select ' ~ columns | join(', ') ~ ' from (\n' ~ code ~ '\n)' if times else code) }}
 {% endmacro %}
 
 {# dbt-spark drops and creates a table that is not configured as Delta. The drop only takes the table out

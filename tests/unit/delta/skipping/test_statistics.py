@@ -44,7 +44,7 @@ def test_a_column_named_like_a_field_of_a_struct_is_read_without_bounds(
     warehouse.overwrite(RELATION, rows, tag(1))
 
     assert warehouse.read(RELATION, filter=pds.field("a.b") == 7).to_pylist() == rows.to_pylist()
-    assert warehouse.highest(RELATION, "a.b") is None
+    assert warehouse.files(RELATION).bounds.highest("a.b") is None
 
 
 def test_the_newest_value_is_that_of_a_row_not_of_the_statistics(warehouse: Warehouse) -> None:
@@ -59,6 +59,18 @@ def test_the_newest_value_is_that_of_a_row_not_of_the_statistics(warehouse: Ware
     assert warehouse.newest(RELATION, "at") == moments[1]
     assert warehouse.newest(RELATION, "day") == moments[0].date()
     assert warehouse.newest(RELATION, "at", 1) is None
+
+
+@pytest.mark.parametrize("moment", [datetime.min, datetime.max])
+def test_the_newest_value_may_be_the_first_or_the_last_that_there_is(
+    warehouse: Warehouse, moment: datetime
+) -> None:
+    """A bound that is widened by milliseconds is outside of Python's years."""
+    schema = pa.schema([("at", pa.timestamp("us", tz="UTC")), ("day", pa.date32())])
+    row = {"at": moment.replace(tzinfo=UTC), "day": moment.date()}
+    warehouse.overwrite(RELATION, pa.Table.from_pylist([row], schema=schema), tag(1))
+
+    assert {name: warehouse.newest(RELATION, name) for name in row} == row
 
 
 @pytest.mark.parametrize("columns", [AWKWARD, WITH_NAN], ids=["awkward", "with NaN"])
