@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from livemart.arrow.bags import one_array
 
-# In microseconds. No stored time is farther from 1970 than EVER.
+# In microseconds. No stored time is farther from 1970 than EVER: the last one of Spark is no later.
 DAY = 86_400_000_000
-EVER = 4_000_000_000_000_000_000
+EVER = 2**63 - 1
 
 
 def is_time(kind: pa.DataType) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
-from livemart.arrow.times import DAY, is_time
+from livemart.arrow.times import DAY, EVER, is_time
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.arrow.variants import has_parts
 from livemart.spark_sql import literal, quoted
@@ -172,6 +172,7 @@ def time_condition(
 
 def _instant(value: int, kind: pa.DataType) -> pa.Scalar:
     # By way of numbers: not every stored time is in the years that Python knows.
+    value = min(max(value, -EVER), EVER)
     if pa.types.is_date32(kind):
         return pa.scalar(value // DAY, pa.int32()).cast(kind)
     return pa.scalar(value, pa.int64()).cast(kind)

@@ -88,3 +88,20 @@ def test_a_threshold_that_was_not_known_keeps_every_row(
     run = FakeRun(start=thresholds)
 
     assert passing(run, (end("start", is_lower=True),)) == [*range(-10, 11), None]
+
+
+def test_a_window_without_an_end_holds_the_first_and_the_last_time_of_spark() -> None:
+    """SQL writes infinity as `timestamp_micros(9223372036854775807)`."""
+    run = FakeRun(start=(NOON, NOON), end=(NOON, NOON))
+    rows = pa.table({"At": pa.array([1 - 2**63, 2**63 - 1], pa.int64()).cast(TIME)})
+    margin = timedelta(days=1)
+
+    within = [
+        rows_in_windows(cast(Any, run), cast(Any, ORDERS), ((part,),)).matches(rows).to_pylist()
+        for part in (
+            end("start", is_lower=True, margin=margin),
+            end("end", is_lower=False, margin=margin),
+        )
+    ]
+
+    assert within == [[False, True], [True, False]]
