@@ -13,7 +13,7 @@ from sqlglot import exp
 from livemart.intervals import parse_interval
 from livemart.plan.build.subqueries import unsupported
 from livemart.plan.reasons import refusal
-from livemart.plan.sql.determinism import function_name, is_bare_function, line_of
+from livemart.plan.sql.determinism import function_name, is_bare_function, line_of, steady_way
 from livemart.plan.sql.functions import BUILT_IN_FUNCTIONS
 from livemart.plan.sql.written import sql_of
 
@@ -159,9 +159,15 @@ def _check_column(node: exp.Column) -> None:
             "EXPRESSION_NOT_DETERMINISTIC",
             f"{node.name} differs between two runs over the same rows",
             line_of(node),
+            steady_way(node.name.lower()),
         )
     around = node.find_ancestor(exp.Order, exp.Sort, exp.Cluster, exp.Distribute, exp.Query)
     if around is not None and isinstance(around.parent, exp.Query) and around.arg_key in _ORDERS:
         # The order of the rows of a result, by a name of its select list.
         return
-    raise unsupported(f"column {node.name}, which no table is known to have,", node)
+    raise refusal(
+        "PARSE_UNSUPPORTED",
+        f"no table that the query reads is known to have the column {node.name}",
+        line_of(node),
+        "correct the name, or declare the column in the YAML of its source",
+    )

@@ -27,6 +27,15 @@ VOLATILE_FUNCTIONS = frozenset(
         "aes_encrypt", "java_method", "reflect", "try_reflect",
     }
 )  # fmt: skip
+_CLOCKS = frozenset(
+    {
+        "now", "curdate", "current_timestamp", "current_date", "current_time", "localtimestamp",
+        "localtime", "utc_timestamp", "utc_date", "utc_time", "unix_timestamp",
+    }
+)  # fmt: skip
+_RANDOM = frozenset(
+    {"rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "aes_encrypt"}
+)
 # A function whose statement holds one of these words may read tables, or differ between two runs.
 _UNSTEADY = re.compile(
     rf"\b(?:select|from|table|not\s+deterministic|{'|'.join(sorted(VOLATILE_FUNCTIONS))})\b",
@@ -81,12 +90,23 @@ def is_volatile(node: exp.Expr) -> bool:
         literal = node.this
         words = literal.name.lower().split() if isinstance(literal, exp.Literal) else []
         return bool(words) and words[0] in SPECIAL_TIMES and node.is_type(*_TIME_TYPES)
-    name = function_name(node)
-    if name is None:
-        return False
-    if name == "unix_timestamp" or isinstance(node, exp.TimeToUnix):
+    name = _called(node)
+    if name == "unix_timestamp":
         return not list(node.iter_expressions())
     return name in VOLATILE_FUNCTIONS
+
+
+def _called(node: exp.Expr) -> str | None:
+    return "unix_timestamp" if isinstance(node, exp.TimeToUnix) else function_name(node)
+
+
+def steady_way(name: str | None) -> str:
+    """Return the next step for a volatile function, or for a literal such as timestamp 'now'."""
+    if name in _RANDOM:
+        return "compute the value from columns of the row, such as xxhash64 of its key"
+    if name is None or name in _CLOCKS:
+        return 'write {{ as_of() }}: the one "now" of the snapshot'
+    return "leave it out: it depends on the run, and not on the rows"
 
 
 def is_unsteady(statement: str) -> bool:
@@ -122,7 +142,7 @@ def require_deterministic(tree: exp.Expr) -> None:
                 "EXPRESSION_NOT_DETERMINISTIC",
                 f"{sql_of(node)} differs between two runs over the same rows",
                 line_of(node),
-                "read the one \"now\" of the snapshot from source('livemart', 'clock')",
+                steady_way(None if isinstance(node, exp.Cast) else _called(node)),
             )
         if isinstance(node, exp.Column) and FILE_COLUMN in {it.name.lower() for it in node.parts}:
             message = f"{sql_of(node)} tells which file holds a row, and rows move"

@@ -27,6 +27,13 @@ def test_what_the_analysis_does_not_know_is_recomputed(expression: str, code: st
     assert (plan.strategy.name, plan.reasons[0].code) == ("full", code)
 
 
+def test_a_column_that_no_table_has_is_named_with_the_next_step() -> None:
+    (reason,) = plan_query("select shopp from s.sales", INPUTS).reasons
+
+    assert reason.message == "no table that the query reads is known to have the column shopp"
+    assert (reason.suggestion or "").startswith("correct the name, or declare the column")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -25,3 +25,24 @@ def test_other_functions_pass() -> None:
     require_deterministic(
         parse("select upper(shop) as x, sum(amount) as n from s.sales group by 1")
     )
+
+
+@pytest.mark.parametrize(
+    ("expression", "step"),
+    [
+        ("current_date()", "as_of"),
+        ("unix_timestamp()", "as_of"),
+        ("localtimestamp()", "as_of"),
+        ("timestamp 'today'", "as_of"),
+        ("rand(3)", "xxhash64"),
+        ("shuffle(array(1, 2))", "xxhash64"),
+        ("aes_encrypt(shop, 'key')", "xxhash64"),
+        ("monotonically_increasing_id()", "leave it out"),
+        ("current_user()", "leave it out"),
+    ],
+)
+def test_the_next_step_fits_what_differs(expression: str, step: str) -> None:
+    with pytest.raises(Inapplicable) as caught:
+        require_deterministic(parse(f"select shop, {expression} as x from s.sales"))
+
+    assert step in (caught.value.reason.suggestion or "")
