@@ -462,6 +462,8 @@ class Dbt:
                     "name the folder of an earlier manifest.json with --state DIR, such as a copy "
                     "of target from before the change"
                 )
+            if "Could not find selector" in failed.message:
+                failed.hint = "name a selector of selectors.yml, or define this one there"
             raise failed
         chosen = frozenset(json.loads(line)["unique_id"] for line in result.result)
         if not chosen:

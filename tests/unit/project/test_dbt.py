@@ -251,8 +251,9 @@ def test_a_selector_names_what_selectors_yml_says(jaffle: Path) -> None:
         "model.jaffle.stg_orders",
         "seed.jaffle.raw_orders",
     }
-    with pytest.raises(ConfigError, match="Could not find selector named fewer"):
+    with pytest.raises(ConfigError, match="Could not find selector named fewer") as caught:
         dbt.selection(Selection(selector="fewer"))
+    assert caught.value.hint.startswith("name a selector of selectors.yml")
 
 
 def test_a_state_is_compared_with_the_manifest_of_an_earlier_run(jaffle: Path) -> None:
