@@ -27,6 +27,7 @@ from livemart.land.records.runs import CutLine
 # A quote that is never closed takes at most so many lines with it before it is given up.
 _MAX_LINES = 1_000
 _FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\Z)')
+_OTHER_SIGNS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _NESTED = ("array", "struct", "map")
 
 Header = tuple[str, ...]
@@ -40,6 +41,8 @@ def read_header(record: bytes, columns: Container[str]) -> Header:
         MalformedError: not CSV, an empty name, a name twice, or lines that only a carriage return
             ends. Also if no name is of a column: then it is a record and the file has no header.
     """
+    if record.lstrip().startswith((b'{"', b"[{")):
+        raise MalformedError("JSON: write `format: json` for its source, or correct the `path`")
     names = tuple((name or "").strip() for name in split_fields(record))
     if any("\r" in name for name in names):
         raise MalformedError("a carriage return in a name: end lines with a line feed")
@@ -48,6 +51,9 @@ def read_header(record: bytes, columns: Container[str]) -> Header:
     if len(set(names)) < len(names):
         raise MalformedError("the header has a name twice")
     if not any(name in columns for name in names):
+        for sign, called in _OTHER_SIGNS.items():
+            if any(part.strip() in columns for name in names for part in name.split(sign)):
+                raise MalformedError(f"its names are separated by {called}: write commas")
         raise MalformedError("none of its names is a declared column")
     return names
 

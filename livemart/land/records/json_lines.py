@@ -51,7 +51,10 @@ def parse_object(raw: bytes) -> dict[str, Any]:
             raise MalformedError(f"{looks} ({error})") from error
         raise
     if type(value) is not dict:
-        raise MalformedError("not a JSON object")
+        is_twice = type(value) is str and value.lstrip().startswith("{")
+        raise MalformedError(
+            "not a JSON object" + (": an object in a text, encoded twice" if is_twice else "")
+        )
     return value
 
 

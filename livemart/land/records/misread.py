@@ -17,6 +17,9 @@ _FILES = {
     b"\xfd7zXZ\0": "compressed by xz: use gzip, zstd or bzip2, or nothing",
     b"PAR1\x15": "a Parquet file: write `format: parquet` for its source, or correct the `path`",
     b"Obj\x01": "an Avro file: write `format: avro` for its source, or correct the `path`",
+    b"%PDF-": "a PDF: deliver its data as JSON or CSV",
+    b"SQLite format 3\0": "a SQLite database: export its tables as JSON or CSV",
+    b"\xff\xfe\0\0": "UTF-32: write it as UTF-8 (`iconv -f UTF-32 -t UTF-8`)",
     b"\xff\xfe": "UTF-16: write it as UTF-8 (`iconv -f UTF-16 -t UTF-8`)",
     b"\xfe\xff": "UTF-16: write it as UTF-8 (`iconv -f UTF-16 -t UTF-8`)",
 }
@@ -24,6 +27,10 @@ _TAR, _TAR_AT = b"ustar", 257
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIELD = re.compile(rb'"(?:[^"\\]|\\.)*"\s*:')
 _BRACKETS = re.compile(rb"[\[{]|[\]}],?")
+# A first field that begins nothing of JSON, and something behind the sign that ends it.
+_CSV = re.compile(rb"[^\[\]{}:,;\t\s][^\[\]{}]*?[,;\t]\s*\S")
+_PYTHON_QUOTE = re.compile(rb"\{\s*'")
+_PYTHON_WORD = re.compile(rb"([:,\[]\s*)(?:None|True|False)(?=\s*[,\]}])")
 _COMMA = re.compile(rb",(\s*[}\]])")
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 
@@ -53,13 +60,21 @@ def misread_json(raw: bytes) -> str | None:
         return "XML or HTML: convert it to JSON, or correct what is delivered"
     if _BRACKETS.fullmatch(content) or _FIELD.match(content):
         return f"a part of an object that is spread over lines: {_ONE_A_LINE}"
+    if _PYTHON_QUOTE.match(content) or _behind_object(_PYTHON_WORD.sub(rb"\1null", content)) == b"":
+        return "an object as Python prints it: write it by `json.dumps`"
     rest = _behind_object(content)
     if rest == b",":
         return f"a comma behind the object: {_ONE_A_LINE}"
     if rest is not None and rest.lstrip(b", \t\r\n").startswith(b"{"):
         return f"several objects in one: {_ONE_A_LINE}"
+    if rest:
+        return "text behind the object: deliver the object alone"
     if rest is None and _behind_object(_COMMA.sub(rb"\1", content)) == b"":
         return "a comma before a closing bracket: JSON has none there"
+    if _behind_object(content[max(content.find(b"{"), 0) :]) == b"":
+        return "text before the object: deliver the object alone"
+    if _CSV.match(content):
+        return "a line of CSV, it seems: write `format: csv` for its source, or correct the `path`"
     return None
 
 

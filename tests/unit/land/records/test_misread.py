@@ -47,8 +47,11 @@ def details(path: Path, record_format: str) -> list[str | None]:
         (tarred(), "the file is a tar archive"),
         (gzip.compress(tarred(), mtime=0), "the file is a tar archive"),
         ('{"n": 1}\n'.encode("utf-16"), "the file is UTF-16: write it as UTF-8"),
+        ('{"n": 1}\n'.encode("utf-32"), "the file is UTF-32: write it as UTF-8"),
+        (b"%PDF-1.7\n1 0 obj\n", "the file is a PDF"),
+        (b"SQLite format 3\0\n", "the file is a SQLite database"),
     ],
-    ids=["zip", "tar", "gzip of tar", "UTF-16"],
+    ids=["zip", "tar", "gzip of tar", "UTF-16", "UTF-32", "PDF", "SQLite"],
 )
 def test_a_file_that_holds_no_lines_is_one_dead_letter_that_names_it(
     tmp_path: Path, content: bytes, expected: str, record_format: str
@@ -83,6 +86,16 @@ def test_an_object_over_several_lines_is_told_at_each_of_its_fields(
         ('{"n": 1, "s": ",}",}', "a comma before a closing bracket"),
         ('\ufeff{"n": 1}', "a byte order mark"),
         ("<html><body>", "XML or HTML"),
+        ("{'n': 1, 's': None}", "an object as Python prints it"),
+        ('{"n": 1, "flags": [True, None]}', "an object as Python prints it"),
+        ('{"n": 1};', "text behind the object"),
+        ('{"n": 1} // one', "text behind the object"),
+        ('2026-03-01 INFO {"n": 1}', "text before the object"),
+        ('data: {"n": 1}', "text before the object"),
+        ('\x1e{"n": 1}', "text before the object"),
+        ("1,2026-03-01 10:00:00", "a line of CSV, it seems"),
+        ('"a";"b"', "a line of CSV, it seems"),
+        (json.dumps('{"n": 1}'), "not a JSON object: an object in a text, encoded twice"),
     ],
 )
 def test_a_line_that_is_no_object_is_told_as_what_it_looks_like(
@@ -96,7 +109,30 @@ def test_a_line_that_is_no_object_is_told_as_what_it_looks_like(
     assert detail.startswith(expected)
 
 
-@pytest.mark.parametrize("line", ["{broken", "nonsense", '{"n": 1', "[1", '{"n": "a,}"'])
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ('{"n": 1}', "header: JSON: write `format: json`"),
+        ('[{"n": 1}]', "header: JSON: write `format: json`"),
+        ("n;s", "header: its names are separated by semicolons"),
+        ("s\tn", "header: its names are separated by tabs"),
+        ("s|t", "header: none of its names is a declared column"),
+    ],
+)
+def test_a_header_of_another_format_says_of_which(
+    tmp_path: Path, header: str, expected: str
+) -> None:
+    path = tmp_path / "a"
+    path.write_text(f"{header}\n")
+
+    (detail,) = details(path, "csv")
+
+    assert detail is not None and detail.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "line", ["1,", '"x",', "{broken", "nonsense", '{"n": 1', "[1", '{"n": "a,}"']
+)
 def test_of_other_contents_the_parser_alone_speaks(line: str) -> None:
     assert misread_json(line.encode()) is None
 
