@@ -311,6 +311,66 @@ def test_a_disk_that_is_full_delays_the_same_snapshot_and_readers_keep_the_one_b
     assert events == ["snapshot_served", "store_unreachable", "store_back"]
 
 
+_REFUSALS = {
+    "a full disk": (
+        "create function refuse() returns trigger language plpgsql as "
+        "$$ begin raise exception 'No space left on device' using errcode = 'disk_full'; end $$;"
+        "create trigger refuses before insert on livemart_published execute function refuse()",
+        "drop trigger refuses on livemart_published",
+    ),
+    "a server that takes reads alone": (
+        "alter database postgres set default_transaction_read_only = on;"
+        # Sessions that are open are those of before.
+        "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
+        "and backend_type = 'client backend'",
+        "set default_transaction_read_only = off;"
+        "alter database postgres reset default_transaction_read_only",
+    ),
+}
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", _REFUSALS)
+def test_a_postgresql_that_takes_no_writes_delays_the_same_snapshot(
+    own_postgres: Postgres, kind: str
+) -> None:
+    """`disk_full` is the state that PostgreSQL itself gives a write that has no room (53100)."""
+    refuse, take_again = _REFUSALS[kind]
+    url = own_postgres.new_store()
+    schema = url.rpartition("search_path%3D")[2]
+    store, reader = Store.open(url), StoreReader.open(url)
+    published, refused = list[int](), Event()
+
+    def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
+        published.append(snapshot.snapshot_id)
+        try:
+            return publish_to(store, snapshot.snapshot_id)
+        except PublishError:
+            refused.set()
+            raise
+
+    thread = PublisherThread(bring, lambda *_: True, wait=wait_fixed(0.2))
+    with capture_logs() as logs, own_postgres.connect() as admin:
+        admin.execute(f"set search_path = {schema}".encode())
+        thread.start(make_snapshot(1, ["numbers"]))
+        wait_until(lambda: "snapshot_served" in [each["event"] for each in logs])
+        admin.execute(refuse.encode())
+        thread.offer(make_snapshot(2, ["numbers"]))
+        assert refused.wait(PATIENCE_S)
+        meanwhile = reader.newest()
+        admin.execute(take_again.encode())
+        is_published = thread.close(timedelta(seconds=PATIENCE_S))
+
+    after = reader.newest()
+    reader.close()
+    store.close()
+    assert meanwhile is not None and meanwhile.snapshot_id == 1
+    assert is_published and after is not None and after.snapshot_id == 2
+    assert published[0] == 1 and set(published[1:]) == {2} and len(published) > 2
+    events = [each["event"] for each in logs if each["log_level"] != "debug"]
+    assert events == ["snapshot_served", "store_unreachable", "store_back"]
+
+
 def test_a_right_that_is_taken_back_is_a_store_that_cannot_be_reached(
     postgres: Postgres,
 ) -> None:
