@@ -83,12 +83,12 @@ class _Reader:
         offsets = ids + count * id_width
         width = offset_code + 1
         first = offsets + (count + 1) * width
-        places = [first + self._number(offsets + it * width, width) for it in range(count)]
+        places = [first + self._number(offsets + number * width, width) for number in range(count)]
         if not id_width:
             return _Parts(None, tuple(places))
         named = sorted(
-            (self._name(self._number(ids + it * id_width, id_width)), places[it])
-            for it in range(count)
+            (self._name(self._number(ids + number * id_width, id_width)), places[number])
+            for number in range(count)
         )
         return _Parts(tuple(name for name, _ in named), tuple(place for _, place in named))
 
@@ -187,7 +187,7 @@ def _python(reader: _Reader, place: int, levels: int) -> Any:
         return _python_scalar(read)
     if not levels:
         raise ValueError(f"a variant of more than {MOST_LEVELS} levels")
-    values = [_python(reader, it, levels - 1) for it in read.places]
+    values = [_python(reader, place, levels - 1) for place in read.places]
     if read.names is None:
         return values
     names = (name.decode(errors="replace") for name in read.names)

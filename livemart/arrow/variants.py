@@ -136,7 +136,7 @@ def _replaced(
 ) -> pa.Table:
     for place, field in enumerate(rows.schema):
         if _holds(field.type, is_asked):
-            chunks = [_rebuilt(it, is_asked, replace) for it in rows.column(place).chunks]
+            chunks = [_rebuilt(chunk, is_asked, replace) for chunk in rows.column(place).chunks]
             kind = _replaced_type(field.type, is_asked, replace)
             column = pa.chunked_array(chunks, kind)
             rows = rows.set_column(place, _with_type(field, kind), column)
@@ -176,7 +176,7 @@ def _rebuilt(
     # NULL where a list is: an array that begins in the middle takes no mask.
     offsets = pa.array(np.asarray(array.offsets), mask=np.append(np.asarray(missing), [False]))
     if pa.types.is_map(kind):
-        keys, items = (_rebuilt(it, is_asked, replace) for it in (array.keys, array.items))
+        keys, items = (_rebuilt(part, is_asked, replace) for part in (array.keys, array.items))
         kind = pa.map_(keys.type, _with_type(kind.item_field, items.type))
         return pa.MapArray.from_arrays(offsets, keys, items, type=kind)
     values = _rebuilt(array.values, is_asked, replace)

@@ -172,7 +172,7 @@ def _new_path(partition: PartitionValues, prefix: str) -> str:
         f"{quote(name, safe='')}={quote(text or '__HIVE_DEFAULT_PARTITION__', safe='')}/"
         for name, text in partition.items()
     ]
-    named = "".join(folders) if all(len(it) <= _LONGEST_FOLDER for it in folders) else ""
+    named = "".join(folders) if all(len(folder) <= _LONGEST_FOLDER for folder in folders) else ""
     return f"{named}{prefix}-00000-{uuid.uuid4()}-c000.snappy.parquet"
 
 
@@ -192,7 +192,7 @@ def _write_parquet(
         rows,
         sink,
         compression="snappy",
-        use_dictionary=[it for it in repeating if not has_zero(rows.column(it))],
+        use_dictionary=[name for name in repeating if not has_zero(rows.column(name))],
         column_encoding=dict.fromkeys(_packed_columns(rows.schema), "DELTA_BINARY_PACKED"),
         coerce_timestamps="us",
         version="2.6",

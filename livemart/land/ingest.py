@@ -67,7 +67,7 @@ def source_called(project: Project, name: str, format_name: str | None = None) -
     called = [source for source in landed if name in source.names]
     if len(called) != 1:
         full_names = sorted(f"{source.source_name}.{source.name}" for source in landed)
-        names = [it for source in landed for it in source.names]
+        names = [name for source in landed for name in source.names]
         count = "no source" if not called else f"{len(called)} sources"
         raise ConfigError(
             "SOURCE_NOT_INGESTED",

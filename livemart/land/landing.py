@@ -354,7 +354,7 @@ class Landing:
         """Leave out files that Spark found by name in a folder that the source does not read."""
         patterns = {name: source.arrival.path for name, source in self._sources.items()}
         return {
-            name: [it for it in paths if matches(self._folder.relative(it), patterns[name])]
+            name: [path for path in paths if matches(self._folder.relative(path), patterns[name])]
             for name, paths in files.items()
             if name in patterns
         }
@@ -392,8 +392,8 @@ class Landing:
             self._look(log, names, planned, landed_at)
         self._looks.keep()
         versions = {name: self._warehouse.version(name) for name in tables}
-        read = {name: it for name, it in reached.items() if it.offsets is not None}
-        offsets = {name: dict(it.offsets or ()) for name, it in read.items()}
+        read = {name: end for name, end in reached.items() if end.offsets is not None}
+        offsets = {name: dict(delivery.offsets or ()) for name, delivery in read.items()}
         identities = {name: dict(it.identities) for name, it in read.items() if it.identities}
         return Manifest(batch_id, landed_at, versions, deliveries, offsets, identities)
 

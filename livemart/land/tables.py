@@ -85,13 +85,13 @@ def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
     Drift brought those, or they were declared once: they go on as the table holds them.
     """
     added = undeclared_fields(warehouse, source)
-    return RecordSchema.of(source, [(it.name, _stored_kind(it.type)) for it in added])
+    return RecordSchema.of(source, [(field.name, _stored_kind(field.type)) for field in added])
 
 
 def undeclared_fields(warehouse: Warehouse, source: SourceTable) -> list[pa.Field]:
     """Return the columns of a landed table that neither its source nor landing itself names."""
     names = {*RecordSchema.of(source).names, *LANDING_NAMES}
-    return [it for it in warehouse.arrow_schema(source.relation) if it.name not in names]
+    return [field for field in warehouse.arrow_schema(source.relation) if field.name not in names]
 
 
 def _stored_kind(kind: pa.DataType) -> SparkType:

@@ -21,7 +21,7 @@ def memory_use(proc: Path = Path("/proc")) -> MemoryUse | None:
     if python_bytes is None:
         return None
     resident = (_resident_bytes(processes, pid) for pid in _jvms(processes))
-    return MemoryUse(python_bytes, sum(it for it in resident if it is not None))
+    return MemoryUse(python_bytes, sum(size for size in resident if size is not None))
 
 
 def _jvms(processes: Storage) -> list[str]:

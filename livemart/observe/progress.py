@@ -273,7 +273,7 @@ def describe_refusals(batch: LandedBatch) -> str:
 
 def describe_left_out(snapshot: Snapshot) -> str:
     """Return one line: how many models the selection leaves out, and some of them; '' for none."""
-    names = [short_name(key) for key, it in snapshot.set_aside.items() if it.is_left_out]
+    names = [short_name(key) for key, aside in snapshot.set_aside.items() if aside.is_left_out]
     if not names:
         return ""
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""

@@ -72,7 +72,7 @@ def _of_scope(
         else functions.get(source.name, {})
         for name, source in scope.sources.items()
     }
-    flags = {it.alias_or_name.lower(): _function_below(it, inherited) for it in query.selects}
+    flags = {item.alias_or_name.lower(): _function_below(item, inherited) for item in query.selects}
     return {name: function for name, function in flags.items() if function is not None}
 
 

@@ -76,13 +76,13 @@ class Blocks:
         self.tokens = tokens_of(flat.text)
         self._closing = _closings(self.tokens)
         self._named, begin = self._common_tables()
-        every = tuple(it.name for it in self._named)
+        every = tuple(named.name for named in self._named)
         end = self.tokens[-1].end + 1 if self.tokens else 0
         self.top = Block("top", begin, end, 0, every)
 
     def __iter__(self) -> Iterator[Block]:
         blocks = [self.top, *self._inner()]
-        return iter(sorted(blocks, key=lambda it: (it.depth, -it.start)))
+        return iter(sorted(blocks, key=lambda block: (block.depth, -block.start)))
 
     def standing_alone(self, block: Block) -> Template[Occurrence] | None:
         """Return the text of a block behind the tables that it sees; None if that cannot be."""
@@ -92,7 +92,7 @@ class Blocks:
         if self.flat.text[block.start : block.start + 4].lower() == "with":
             return None
         parts: list[str | Template[Occurrence]] = ["with "]
-        for number, named in enumerate(it for it in self._named if it.name in needed):
+        for number, named in enumerate(table for table in self._named if table.name in needed):
             parts += [", " if number else "", self.flat.cut(named.start, named.stop)]
         return template(*parts, "\n", text)
 
@@ -102,11 +102,11 @@ class Blocks:
             return self.flat
         top = self.top
         needed = self._needed(top.start, top.end, top.sees)
-        needed_tables = [it for it in self._named if it.name in needed]
+        needed_tables = [named for named in self._named if named.name in needed]
         if len(needed_tables) == len(self._named):
             return self.flat
         block = Block(
-            "top", top.start, len(self.flat.text), 0, tuple(it.name for it in needed_tables)
+            "top", top.start, len(self.flat.text), 0, tuple(named.name for named in needed_tables)
         )
         alone = self.standing_alone(block)
         return self.flat if alone is None else numbered(alone)
@@ -122,10 +122,10 @@ class Blocks:
     @cached_property
     def _reads(self) -> list[tuple[str, set[str]]]:
         """The names of the common table expressions, each with those before it that it reads."""
-        names = [it.name for it in self._named]
+        names = [named.name for named in self._named]
         return [
-            (it.name, self._words(*it.body) & set(names[:place]))
-            for place, it in enumerate(self._named)
+            (named.name, self._words(*named.body) & set(names[:place]))
+            for place, named in enumerate(self._named)
         ]
 
     def _words(self, start: int, end: int) -> set[str]:
@@ -160,12 +160,12 @@ class Blocks:
             if tokens[place].token_type is not TokenType.COMMA:
                 break
             place += 1
-        if len({it.name for it in named_queries}) < len(named_queries):
+        if len({named.name for named in named_queries}) < len(named_queries):
             return [], tokens[0].start
         return named_queries, tokens[place].start
 
     def _inner(self) -> Iterator[Block]:
-        bodies = {it.body[0]: number for number, it in enumerate(self._named)}
+        bodies = {named.body[0]: number for number, named in enumerate(self._named)}
         depths: list[int] = []
         # Names that a query within a query gives to others are not known here.
         hidden = 0
@@ -182,7 +182,7 @@ class Blocks:
             around = next(
                 (n for n, it in enumerate(self._named) if it.start <= token.start < it.stop), None
             )
-            every = tuple(it.name for it in self._named)
+            every = tuple(named.name for named in self._named)
             sees = every if around is None else every[:around]
             if number is not None:
                 kind: BlockKind | None = "cte"

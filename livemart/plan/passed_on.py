@@ -74,9 +74,9 @@ def _of_scope(
         name: _of_source(source, by_scope, of_relations) for name, source in scope.sources.items()
     }
     return frozenset(
-        it.alias_or_name.lower()
-        for it in query.selects
-        if isinstance(column := it.unalias().unnest(), exp.Column)
+        item.alias_or_name.lower()
+        for item in query.selects
+        if isinstance(column := item.unalias().unnest(), exp.Column)
         and column.name.lower() in inherited.get(column.table, _NONE)
     )
 

@@ -50,7 +50,7 @@ def reason_place(
     except Inapplicable:
         lines = []
     relation, own_line = lines[line - 1] if line <= len(lines) else (None, line)
-    files = {it.relation: it.file for it in project.models.values()}
+    files = {model.relation: model.file for model in project.models.values()}
     file = model.file if relation is None else files[relation]
     code = text if relation is None else views[relation]
     written = written_line(project, file, code, own_line)

@@ -186,7 +186,7 @@ def _plan_models(
         declared = tuple(column.name for column in source.columns)
         if source.is_provided:
             clocks.add(source.relation)
-            marks = (OVERALL_WATERMARK, *(it.watermark for it in project.with_lateness))
+            marks = (OVERALL_WATERMARK, *(source.watermark for source in project.with_lateness))
             declared = marks if source.is_watermarks else declared or ("as_of",)
         elif source.stream is not None:
             declared = (*declared, *source.added_columns)
@@ -362,7 +362,7 @@ def _with_fingerprints(model: Model, steps: Steps) -> Steps:
     for stage in steps.stages:
         flat = stage.plan.flat
         assert flat is not None
-        relations = ",".join(it.relation for it in flat.occurrences)
+        relations = ",".join(mention.relation for mention in flat.occurrences)
         code = _hashed(f"{flat.words}\n{relations}", model.session)
         stages.append(replace(stage, plan=replace(stage.plan, fingerprint=code)))
     return replace(steps, stages=tuple(stages))

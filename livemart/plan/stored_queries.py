@@ -86,7 +86,7 @@ def stored_queries(project: Project, plans: Mapping[str, Plan]) -> dict[str, Sto
 
     def add(query: StoredQuery) -> None:
         # Tables that SQL names without `ref` are read as well, if they come before.
-        named = {of_relation[it] for it in query.reads if it in of_relation}
+        named = {of_relation[read] for read in query.reads if read in of_relation}
         queries[query.unique_id] = replace(query, parents=query.parents | named)
         of_relation[query.relation] = query.unique_id
 

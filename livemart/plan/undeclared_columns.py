@@ -34,7 +34,7 @@ def require_declared(plans: ProjectPlans) -> None:
             "\n".join(messages.values()),
             hint="declare the column under `columns` again, or take it out of the SQL: a new "
             "warehouse would not have it",
-            models=[it for it in messages if it in plans.project.models],
+            models=[key for key in messages if key in plans.project.models],
         )
 
 
@@ -57,21 +57,21 @@ def undeclared_reads(plans: ProjectPlans) -> dict[str, str]:
             continue
         reads = list(_reads(plans, flat, undeclared))
         if reads and messages.keys().isdisjoint(project.parts(unique_id)):
-            messages[unique_id] = "\n".join(f"{model.file}: {model.name} {it}" for it in reads)
+            messages[unique_id] = "\n".join(f"{model.file}: {model.name} {read}" for read in reads)
         if passed_on := _passed_on(plans, flat, undeclared) if model.is_stored else {}:
             undeclared[model.relation] = passed_on
     for unique_id, test in project.tests.items():
         test_flat = plans.flat(test)
         reads = [] if test_flat is None else list(_reads(plans, test_flat, undeclared))
         if reads and messages.keys().isdisjoint(project.parts(unique_id)):
-            messages[unique_id] = "\n".join(f"{test.file}: {test.name} {it}" for it in reads)
+            messages[unique_id] = "\n".join(f"{test.file}: {test.name} {read}" for read in reads)
     return messages
 
 
 def _reads(plans: ProjectPlans, flat: Flat, undeclared: Mapping[str, _Undeclared]) -> Iterator[str]:
     """Yield the sentence on each undeclared column that a query names."""
     stored = plans.columns or {}
-    named = named_columns(flat, {it: stored[it] for it in undeclared if it in stored})
+    named = named_columns(flat, {key: stored[key] for key in undeclared if key in stored})
     for relation, name in sorted(named):
         if (source := undeclared[relation].get(name)) is not None:
             way = "" if source.relation == relation else f", a column of {source.relation}"
@@ -87,7 +87,7 @@ def _passed_on(
         return {}
     stored = plans.columns or {}
     new = {
-        relation: tuple(it for it in names if it.lower() not in undeclared.get(relation, ()))
+        relation: tuple(name for name in names if name.lower() not in undeclared.get(relation, ()))
         for relation, names in stored.items()
     }
     lost_names = {*output_columns(flat, stored)} - {*output_columns(flat, new)}
@@ -100,7 +100,7 @@ def _undeclared(plans: ProjectPlans) -> dict[str, _Undeclared]:
     for source in plans.project.sources.values():
         if source.stream is None or source.row_rules.schema_drift == "evolve":
             continue
-        declared = {it.name.lower() for it in source.columns} | {*source.added_columns}
+        declared = {column.name.lower() for column in source.columns} | {*source.added_columns}
         stored = (plans.columns or {}).get(source.relation, ())
         if names := frozenset(map(str.lower, stored)) - declared:
             undeclared[source.relation] = dict.fromkeys(names, source)

@@ -193,7 +193,7 @@ class Dbt:
                 errors.append(self._dbt.failed(result.exception))
             mistakes = read.renew()
             if not (errors or mistakes):
-                self._write_manifest(lambda it: manifest.writable_manifest().write(str(it)))
+                self._write_manifest(lambda path: manifest.writable_manifest().write(str(path)))
         if errors or mistakes:
             raise ConfigErrors([*{str(error): error for error in errors}.values(), *mistakes])
         if run_dependent := read.run_dependent:

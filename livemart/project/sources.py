@@ -51,7 +51,7 @@ _OF_LOGS = ("options", "message", "after_loss", *SCHEMA_KEYS, SECRETS_KEY)
 _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger", "max_records_per_trigger")
 # Formats in which a message can hold one whole record.
 _LOG_FORMATS = ("json", "text", "csv", "avro")
-_KEYS = tuple(it.name for part in (Arrival, RecordRules, RowRules) for it in fields(part))
+_KEYS = tuple(field.name for part in (Arrival, RecordRules, RowRules) for field in fields(part))
 _OPTIONS = tuple(field.name for field in fields(EnvelopeOptions))
 # With these a timestamp's unit depends on the digits of its column in the database.
 _ADAPTIVE = ("adaptive", "adaptive_time_microseconds")

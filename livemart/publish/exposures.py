@@ -56,8 +56,8 @@ def project_pages(project: Project, served: Iterable[ServedSpec]) -> ProjectPage
     """
     names = {spec.unique_id: spec.name for spec in served}
     pages = {names[node]: project.models[node].page for node in names}
-    boards = [it for it in project.exposures.values() if it.type == "dashboard"]
-    named = Counter(it.name for it in boards)
+    boards = [exposure for exposure in project.exposures.values() if exposure.type == "dashboard"]
+    named = Counter(board.name for board in boards)
     dashboards = {
         it.name if named[it.name] == 1 else it.unique_id.removeprefix("exposure."): Dashboard(
             it.label or it.name,

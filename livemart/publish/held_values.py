@@ -54,7 +54,7 @@ def _first_beyond(column: pa.Array) -> tuple[int, str] | None:
         entries = pa.struct([pa.field("key", kind.key_type, False), ("value", kind.item_type)])
         return _first_beyond(column.cast(pa.list_(pa.field("entries", entries, False))))
     if types.is_struct(kind):
-        firsts = [it for part in column.flatten() if (it := _first_beyond(part)) is not None]
+        firsts = [at for part in column.flatten() if (at := _first_beyond(part)) is not None]
         return min(firsts, default=None)
     if types.is_nested(kind):
         inside = _first_beyond(column.flatten())

@@ -120,7 +120,7 @@ def find_starts(
     def start_of(unique_id: str) -> Start:
         aside = newest.aside.get(unique_id)
         if aside is not None and not any(
-            _is_due(it, newest, fingerprints, named) for it in (unique_id, aside.cause)
+            _is_due(node, newest, fingerprints, named) for node in (unique_id, aside.cause)
         ):
             return Rest(aside) if aside.cause == unique_id else Wait(aside)
         rebuild = find_rebuild(stored[unique_id], newest, tables, tags)
@@ -278,7 +278,7 @@ def find_rebuild(
         # An earlier attempt at this batch has rebuilt it already.
         return Rebuild(code, message, attempt)
     # Never a generation that carries this batch already: Delta would skip the rebuild.
-    return Rebuild(code, message, 1 + max(generation, *(it or 0 for it in generations)))
+    return Rebuild(code, message, 1 + max(generation, *(earlier or 0 for earlier in generations)))
 
 
 def _explain(

@@ -309,7 +309,7 @@ class _Refresher:
 
         Undeclared inputs may have changed unseen meanwhile, so its readers are refreshed again.
         """
-        read = {it: self.inputs.new.get(it) for it in query.reads}
+        read = {relation: self.inputs.new.get(relation) for relation in query.reads}
         versions = {relation: version for relation, version in read.items() if version is not None}
         ended = self.ended.get(query.unique_id)
         if ended is not None and ended == EndedModel(

@@ -46,10 +46,10 @@ class PinnedTable:
 
     def __post_init__(self) -> None:
         self._files = files = self.warehouse.files(self.relation, self.version)
-        visible = [it for it in files.schema if it.name.lower() not in self.hidden]
+        visible = [field for field in files.schema if field.name.lower() not in self.hidden]
         self.schema = pa.schema(visible)
-        self.names = ByName((it.name, it.name) for it in visible)
-        self.fields = ByName((it.name, it) for it in visible)
+        self.names = ByName((field.name, field.name) for field in visible)
+        self.fields = ByName((field.name, field) for field in visible)
         self.blank_columns = blank_columns(
             self.schema,
             [name for name in files.partition_columns if name.lower() not in self.hidden],

@@ -233,7 +233,7 @@ def _changed_part(run: ModelRun, signed: Signed, passing: Mapping[int, RowFilter
     """
     if signed.outputs is not None or run.views.is_large:
         return None
-    changed = [it for it in signed.lookups if run.inputs[it.occurrence].has_changed]
+    changed = [lookup for lookup in signed.lookups if run.inputs[lookup.occurrence].has_changed]
     moved = (*passing.values(), *(moved_rows(run, run.inputs[it.occurrence]) for it in changed))
     if any(rows.alternatives for rows in moved):
         return None

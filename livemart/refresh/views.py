@@ -130,7 +130,7 @@ class BatchViews:
     def frame(self, statement: Statement) -> DataFrame:
         """Return a statement that Spark has analysed and not run, to see its columns first."""
         views = statement.holes
-        sql, lasting = (statement.render(attrgetter(it)) for it in ("name", "label"))
+        sql, lasting = (statement.render(attrgetter(part)) for part in ("name", "label"))
         is_stored = any(view.is_stored for view in views)
         spark = self._slices.session(
             [sql],

@@ -273,7 +273,7 @@ class BatchRunner:
         unedited = batch.unedited
         if changed := BatchQuestions(runtime, asks_all=True).ask_for_tests():
             runtime.adopt(runtime.dbt.project)
-            unedited = {key: it for key, it in unedited.items() if key not in changed}
+            unedited = {key: status for key, status in unedited.items() if key not in changed}
         varies = runtime.project.differs_with_run
         before: dict[str, int] = {}
         if batch.kind == "refresh" and frontier is not None:
@@ -292,7 +292,7 @@ class BatchRunner:
             runtime.warehouse,
             runtime.prover,
             CheckedVersions(before, table_versions(runtime.plans.stored, snapshot)),
-            {key: it for key, it in unedited.items() if not varies(key)},
+            {key: status for key, status in unedited.items() if not varies(key)},
             waiting=runtime.project.with_views(snapshot.set_aside.keys()),
             report=report,
         )

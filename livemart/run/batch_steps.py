@@ -50,12 +50,12 @@ class Batch:
     @property
     def rebuilds(self) -> dict[str, Rebuild]:
         """The models that are rebuilt, by unique id."""
-        return {key: it for key, it in self.starts.items() if isinstance(it, Rebuild)}
+        return {key: start for key, start in self.starts.items() if isinstance(start, Rebuild)}
 
     @property
     def changed_seeds(self) -> dict[str, Rebuild]:
         """The seeds that are rebuilt, by unique id."""
-        return {key: it for key, it in self.rebuilds.items() if key in self.seeds}
+        return {key: start for key, start in self.rebuilds.items() if key in self.seeds}
 
 
 class BatchStep(Enum):

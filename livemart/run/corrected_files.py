@@ -80,4 +80,4 @@ def look_into_tables(
     old = {relation for relation, table_id in ids.items() if table_id in noted}
     correct_files(tables, old)
     looked_into = correct_files(tables, ids.keys() - old, seconds=_LOOK_S, looks_into_files=True)
-    return {ids[it]: noted[ids[it]] for it in old} | {ids[it]: now for it in looked_into}
+    return {ids[key]: noted[ids[key]] for key in old} | {ids[key]: now for key in looked_into}

@@ -68,7 +68,7 @@ def build_models(
             "correct the model and run the command again; readers keep the last published snapshot"
         )
         if missing := missing_sources(runtime.project, failures.values()):
-            names = ", ".join(f"{it.relation} ({it.file})" for it in missing)
+            names = ", ".join(f"{source.relation} ({source.file})" for source in missing)
             hint = f"nothing lands {names}: `livemart init --from-dbt` shows what to write there"
         raise RefreshError("MODEL_FAILED", "\n".join(failures.values()), hint=hint, models=failures)
     runtime.plans.renew()

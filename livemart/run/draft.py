@@ -70,7 +70,7 @@ def draft_batch(
         measured = measure_lateness(
             context,
             table.schema,
-            [it for it in with_lateness if it.row_rules.lateness == "measured"],
+            [source for source in with_lateness if source.row_rules.lateness == "measured"],
             sources,
             frontier,
         )
@@ -109,8 +109,8 @@ def snapshot_of(
             )
             for relation in runtime.landed_relations
         },
-        set_aside={key: it for key, it in aside.items() if key not in stages},
-        stages_aside={key: it for key, it in aside.items() if key in stages},
+        set_aside={key: state for key, state in aside.items() if key not in stages},
+        stages_aside={key: state for key, state in aside.items() if key in stages},
         delivered_at=batch.landed.delivered_at,
         drift=merge_drift([batch.landed.drift, undeclared_columns(runtime)]),
     )

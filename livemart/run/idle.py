@@ -87,7 +87,7 @@ def _logs_at_end(runtime: Runtime) -> tuple[LogAtEnd, ...] | None:
         LogAtEnd(
             [source.relation for source in sources],
             log.kind,
-            {name: plain_option(it) for name, it in sources[0].arrival.options},
+            {name: plain_option(option) for name, option in sources[0].arrival.options},
             looks[sources[0].relation].ends,
         )
         for log, sources in readers.items()
@@ -169,7 +169,7 @@ def _is_same(settings: Settings, last: LastPass, newest: Snapshot, now: datetime
     if files is None or _digest(settings, look, files) != last.digest:
         return False
     warehouse = Warehouse(settings.warehouse)
-    return all(_table(warehouse, name) == it for name, it in last.tables.items())
+    return all(_table(warehouse, name) == table for name, table in last.tables.items())
 
 
 def _end_as_before(settings: Settings, logs: Sequence[LogAtEnd], now: datetime) -> bool:

@@ -63,7 +63,7 @@ def _is_data_object(name: str) -> bool:
     *folders, file = name.split("/")
     if folders[:1] == [_LOG]:
         return True
-    return file.endswith(_DATA) and all("=" in it or it == _CHANGES for it in folders)
+    return file.endswith(_DATA) and all("=" in folder or folder == _CHANGES for folder in folders)
 
 
 def _is_leftover(folder: Path) -> bool:

@@ -78,7 +78,7 @@ class RunOutcome:
         if any(check.holds for outcome in self.outcomes[-1:] for check in outcome.checks.values()):
             return 1
         aside = done[-1].set_aside.values() if done else ()
-        return 0 if all(it.is_left_out for it in aside) else 1
+        return 0 if all(model.is_left_out for model in aside) else 1
 
 
 @dataclass

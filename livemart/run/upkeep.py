@@ -97,7 +97,7 @@ def remove_old_files(
     ends = kept_snapshots(warehouse, now)
     by_readers = map(log.row, ends)
     rows = [row for row in (log.newest(), log.newest_published(), *by_readers) if row is not None]
-    states = {(it.table_id, it.version) for row in rows for it in row.stored.values()}
+    states = {(state.table_id, state.version) for row in rows for state in row.stored.values()}
     for table in _list_tables(Warehouse(warehouse)) if listed is None else listed:
         relation = table.relation
         versions = {row.sources[relation] for row in rows if relation in row.sources}
@@ -267,16 +267,16 @@ def _warn_of(relation: str, error: Exception) -> None:
 
 def _report(removed: Sequence[RemovedFiles]) -> None:
     log = structlog.get_logger()
-    for it in removed:
-        if it.error is not None:
+    for files in removed:
+        if files.error is not None:
             log.warning(
                 "old_files_not_removed",
-                table=it.table,
-                error=it.error,
+                table=files.table,
+                error=files.error,
                 hint="nothing else waits for it; `livemart maintain` tries again",
             )
-    if count := sum(it.count for it in removed):
-        log.info("old_files_removed", files=count, bytes=sum(it.size_bytes for it in removed))
+    if count := sum(files.count for files in removed):
+        log.info("old_files_removed", files=count, bytes=sum(files.size_bytes for files in removed))
 
 
 def note_upkeep(

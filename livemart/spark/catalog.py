@@ -89,7 +89,7 @@ def register(
         columns if begins else None,
         functions,
     )
-    columns.note(columns.kept_digests(new) if begins else {it: digests.get(it) for it in new})
+    columns.note(columns.kept_digests(new) if begins else {view: digests.get(view) for view in new})
     added += new
     if project is not None:
         write_state_file(StateFolder(warehouse).views, views)

@@ -47,7 +47,7 @@ def graph_of(project: Project) -> ProjectGraph:
             tests.setdefault(tested, []).append(key)
 
     def node_of(key: str, kind: str, name: str, relation: str, reads: tuple[str, ...]) -> GraphNode:
-        read = tuple(dict.fromkeys(it for it in reads if it not in provided))
+        read = tuple(dict.fromkeys(read for read in reads if read not in provided))
         return GraphNode(key, kind, name, relation, read, tuple(tests.get(key, ())))
 
     sources = [

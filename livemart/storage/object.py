@@ -144,7 +144,7 @@ class ObjectStorage:
         obstore names it without the slash.
         """
         parts = (meta["path"].split("/") for meta in metas)
-        folders = {"/".join(it[:depth]) for it in parts for depth in range(1, len(it))}
+        folders = {"/".join(names[:depth]) for names in parts for depth in range(1, len(names))}
         folders.add(prefix)
 
         def is_folder(meta: Any) -> bool:

@@ -43,9 +43,9 @@ class LetterBox:
         for schema, held in sorted(self._letters.items()):
             relation = dead_letters.relation_of(schema)
             if sum(it.count for it in held if not it.in_memory) > MOST_LETTERS_IN_MEMORY:
-                frames = [it.frame(self._spark) for it in held if it.count]
+                frames = [letters.frame(self._spark) for letters in held if letters.count]
                 every = reduce(lambda one, other: one.unionByName(other), frames)
                 LargeLane(self._spark, self._warehouse).append(relation, every, self._tag(relation))
-            elif any(it.count for it in held):
-                letters = pa.concat_tables([it.table() for it in held])
+            elif any(letters.count for letters in held):
+                letters = pa.concat_tables([of_source.table() for of_source in held])
                 self._warehouse.commit(relation, as_added(letters), self._tag(relation))

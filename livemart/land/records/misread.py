@@ -43,7 +43,7 @@ def misread_file(head: bytes) -> str | None:
     """
     if head[_TAR_AT:].startswith(_TAR):
         return "the file is a tar archive: deliver what is in it"
-    kind = next((it for magic, it in _FILES.items() if head.startswith(magic)), None)
+    kind = next((name for magic, name in _FILES.items() if head.startswith(magic)), None)
     return None if kind is None else f"the file is {kind}"
 
 

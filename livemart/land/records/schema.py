@@ -92,7 +92,7 @@ class RecordSchema:
 
     def without(self, names: Container[str]) -> RecordSchema:
         """Return the schema without some columns."""
-        left = tuple(it for it in self.columns if it[0] not in names)
+        left = tuple(column for column in self.columns if column[0] not in names)
         return RecordSchema(left, self.undeclared)
 
     @property

@@ -182,9 +182,9 @@ class LogDeliveries:
         after, identities_before = dict(reached.offsets or ()), dict(reached.identities)
         # A partition that came back under the name of a removed one is another one.
         after = {
-            it: at
-            for it, at in after.items()
-            if it not in starts or identities_before.get(it) != GONE
+            partition: at
+            for partition, at in after.items()
+            if partition not in starts or identities_before.get(partition) != GONE
         }
         identities, losses = self._losses(after, identities_before, starts)
         if losses and self._after_loss == "stop":

@@ -70,7 +70,7 @@ def called(expr: Expr) -> Expr:
 def specification(window: exp.Window, select: Expr | None) -> Expr:
     """Return the window that gives partition and order: itself, or a named one of its SELECT."""
     named = select.args.get("windows") if window.alias and select is not None else None
-    return next((it for it in named or () if it.this.name == window.alias), window)
+    return next((other for other in named or () if other.this.name == window.alias), window)
 
 
 def is_total(relation: Relation, within: Sequence[Expr]) -> bool:

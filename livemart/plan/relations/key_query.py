@@ -76,7 +76,7 @@ def key_query(
 ) -> KeyQuery:
     """Return the SELECT of some values from a source; of a constant where nothing is asked for."""
     columns = [_plain(value) for value in values] or [1]
-    plain = tuple(it for it in columns if it is not None)
+    plain = tuple(column for column in columns if column is not None)
     is_plain = len(source) == 1 and isinstance(source[0], RowsOf) and len(plain) == len(columns)
     texts = tuple(map(sql_of, values)) or ("1",)
     return _written(texts, Template(source), plain if is_plain else None, is_distinct=is_distinct)
@@ -93,7 +93,7 @@ def _written(
     word = "select distinct" if is_distinct else "select"
     sql = template(
         f"{word} {listed} from ",
-        source.over(lambda it: it.sql if isinstance(it, KeyQuery) else Template((it,))),
+        source.over(lambda part: part.sql if isinstance(part, KeyQuery) else Template((part,))),
     )
     repeating = template(
         f"select {listed} from ",

@@ -300,7 +300,7 @@ class RowByRow(Relation):
             yield source, [self.over_input(expr, place) for expr in exprs]
 
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
-        return all(it.is_local(over, anchored=anchored) for it, (over,) in self.below(expr))
+        return all(part.is_local(over, anchored=anchored) for part, (over,) in self.below(expr))
 
     def is_local_time(self, expr: Expr) -> bool:
         return all(source.is_local_time(over) for source, (over,) in self.below(expr))

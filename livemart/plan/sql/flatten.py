@@ -84,7 +84,7 @@ class Flat(Template[Occurrence]):
     @cached_property
     def stage_relation(self) -> str:
         """The name by which the rest of a query reads its rows, if they are a stage."""
-        named = f"{self.words}\n{','.join(it.relation for it in self.occurrences)}"
+        named = f"{self.words}\n{','.join(mention.relation for mention in self.occurrences)}"
         return f"{_STAGES}.{sha256(named.encode()).hexdigest()[:16]}"
 
     def schema(self, columns: Mapping[str, tuple[str, ...]]) -> dict[str, object]:

@@ -70,7 +70,7 @@ def _qualified(text: str, schema: Mapping[str, object]) -> exp.Query:
     if not isinstance(tree, exp.Query):
         raise Inapplicable(_NAMELESS)
     require_deterministic(tree)
-    if any(not isinstance(it, exp.Alias | exp.Column | exp.Star) for it in tree.selects):
+    if any(not isinstance(item, exp.Alias | exp.Column | exp.Star) for item in tree.selects):
         # Spark names it, and maybe more than one column.
         raise Inapplicable(_NAMELESS)
     tree = qualified(tree, schema)
@@ -92,7 +92,7 @@ def _names_of(tree: exp.Query) -> tuple[str, ...]:
 def _makes_same_rows(trees: Sequence[exp.Query]) -> bool:
     """Return True if no generator differs: it makes rows even if no query uses its column."""
     generators = [
-        [sql_of(it) for it in tree.find_all(exp.Func) if function_name(it) in _GENERATORS]
+        [sql_of(call) for call in tree.find_all(exp.Func) if function_name(call) in _GENERATORS]
         for tree in trees
     ]
     return all(calls == generators[0] for calls in generators)
@@ -124,7 +124,7 @@ def _constant(scope: Scope, name: str) -> exp.Expr | None:
     if not isinstance(select, exp.Select):
         return None
     chosen = next(
-        (it for it in select.expressions if it.alias_or_name.lower() == name.lower()), None
+        (item for item in select.expressions if item.alias_or_name.lower() == name.lower()), None
     )
     if chosen is None:
         return None

@@ -107,14 +107,14 @@ def _through_stars(scope: Scope, name: str) -> Iterator[tuple[str, str]]:
         yield from _through_stars(side, name)
     if not isinstance(query := scope.expression, exp.Select):
         return
-    if name in (it.alias_or_name.lower() for it in query.expressions):
+    if name in (item.alias_or_name.lower() for item in query.expressions):
         # Its own scope names the columns that it is computed from.
         return
     for star in query.expressions:
         if not star.is_star:
             continue
         left_out = star.find(exp.Star).args.get("except_") or ()
-        if name in (it.name.lower() for it in left_out):
+        if name in (item.name.lower() for item in left_out):
             continue
         for alias in [star.table] if isinstance(star, exp.Column) else scope.selected_sources:
             yield from _origins(scope, alias, name)

@@ -63,7 +63,7 @@ class MapColumns:
         for match in _MAKES.finditer(text):
             yield from _names_behind(text, match.end())
         for match in _HANDS_ON.finditer(text):
-            if any(word.search(it) for it in _arguments(text, match.end())):
+            if any(word.search(argument) for argument in _arguments(text, match.end())):
                 yield from _names_behind(text, match.end())
 
     def _word(self) -> re.Pattern[str]:

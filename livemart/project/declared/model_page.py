@@ -135,7 +135,7 @@ class _Reading:
         if not isinstance(meta, Mapping):
             self.refuse((), f"found {meta!r}", "write `page: {title: Sales by hour}`")
             return NO_PAGE
-        keys = [it.name for it in fields(PageSpec)]
+        keys = [field.name for field in fields(PageSpec)]
         for key in map(str, meta):
             if key not in keys:
                 hint = f"the keys of a page are {', '.join(f'`{name}`' for name in keys)}"
@@ -181,7 +181,7 @@ class _Reading:
         if isinstance(names, str):
             names = [names]
         is_list = isinstance(names, list | tuple) and len(names) <= most
-        if not is_list or not all(isinstance(it, str) and it.strip() for it in names):
+        if not is_list or not all(isinstance(name, str) and name.strip() for name in names):
             self.refuse((key,), f"found {names!r}", _COLUMNS.format(most=most))
             return ()
         if key in meta and not names:

@@ -144,7 +144,7 @@ def render_hooks(task: Any, log: HookLog) -> None:
                     raise HookFailed(f"{where}: {error}") from error
                 log.unrendered.add(node.unique_id)
                 started.append(f"{NOT_RENDERED} {text}")
-            log.pending = [it for it in started if is_defining(it)]
+            log.pending = [statement for statement in started if is_defining(statement)]
         before: dict[str, tuple[str, ...]] = {}
         after: dict[str, tuple[str, ...]] = {}
         for unique_id, node in task.manifest.nodes.items():
@@ -178,7 +178,7 @@ def _function_statements(task: Any) -> Iterator[str]:
 
     functions = task.manifest.functions
     inputs = {
-        key: [it for it in node.depends_on.nodes if it in functions]
+        key: [other for other in node.depends_on.nodes if other in functions]
         for key, node in functions.items()
     }
     for key in TopologicalSorter(inputs).static_order():

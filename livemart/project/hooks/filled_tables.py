@@ -74,8 +74,8 @@ def _statements(hooks: Hooks) -> Iterator[tuple[str | None, bool, str]]:
     """Yield each statement with the node whose hook it is, and whether that is a pre-hook."""
     for is_before, of_nodes in ((True, hooks.before), (False, hooks.after)):
         for owner, statements in of_nodes.items():
-            yield from ((owner, is_before, it) for it in statements)
-    yield from ((None, False, it) for it in (*hooks.on_run_start, *hooks.on_run_end))
+            yield from ((owner, is_before, statement) for statement in statements)
+    yield from ((None, False, hook) for hook in (*hooks.on_run_start, *hooks.on_run_end))
 
 
 def _written_by(project: Project, owner: str | None, statement: str) -> Iterable[str]:
@@ -116,7 +116,7 @@ def _reads_nothing(sql: str) -> bool:
     except (sqlglot.errors.SqlglotError, RecursionError):
         return False
     named = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
-    return all(not it.db and it.name.lower() in named for it in query.find_all(exp.Table))
+    return all(not table.db and table.name.lower() in named for table in query.find_all(exp.Table))
 
 
 def yields_nothing(sql: str) -> bool:
@@ -160,7 +160,7 @@ def _is_empty(query: object, empty: frozenset[str]) -> bool:
     group = query.args.get("group")
     if group is None:
         asked = (*query.expressions, *filter(None, (query.args.get("having"),)))
-        if any(it.find(exp.AggFunc, exp.Anonymous, exp.Having) for it in asked):
+        if any(part.find(exp.AggFunc, exp.Anonymous, exp.Having) for part in asked):
             return False
     elif any(group.args.get(name) for name in _GROUPINGS):
         return False

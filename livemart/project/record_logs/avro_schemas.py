@@ -96,7 +96,7 @@ def read_registry_secrets(
         refuse(SECRETS_KEY, f"{SECRETS_KEY}, but no address of a schema registry", "leave it out")
     elif not isinstance(value, Mapping) or set(value) != set(_LOGIN):
         refuse(SECRETS_KEY, f"not {' and '.join(_LOGIN)}", hint)
-    elif not all(isinstance(it, str) and it.isidentifier() for it in value.values()):
+    elif not all(isinstance(name, str) and name.isidentifier() for name in value.values()):
         # The value found is not shown: it may be the secret itself.
         refuse(SECRETS_KEY, "no name of an environment variable", hint)
     else:

@@ -163,7 +163,7 @@ def _size(schema: Any, named: _Named, sizes: dict[str, tuple[int, int]]) -> tupl
         case str() if schema in named:
             if schema not in sizes:
                 parts = [_size(definition, named, sizes) for definition in named[schema]]
-                sizes[schema] = max(beyond for beyond, _ in parts), min(it for _, it in parts)
+                sizes[schema] = max(beyond for beyond, _ in parts), min(size for _, size in parts)
             return sizes[schema]
         case _:
             return 0, 1

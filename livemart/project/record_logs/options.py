@@ -26,7 +26,7 @@ def frozen_option(value: object) -> Any:
         case Mapping():
             if not all(isinstance(name, str) for name in value):
                 raise TypeError("a name that is no text")
-            return frozenset((name, frozen_option(it)) for name, it in value.items())
+            return frozenset((name, frozen_option(option)) for name, option in value.items())
         case _:
             raise TypeError(type(value).__name__)
 
@@ -41,6 +41,6 @@ def plain_option(value: Any) -> Any:
         case tuple():
             return list(map(plain_option, value))
         case frozenset():
-            return {name: plain_option(it) for name, it in sorted(value)}
+            return {name: plain_option(option) for name, option in sorted(value)}
         case _:
             return value

@@ -144,7 +144,7 @@ class ChangeRecords:
             image = {name: value for name, value in image.items() if name in self._keys}
         before = payload.get("before")
         if operation == "u" and type(before) is dict:
-            moved = [it for it in self._keys if it in before and before[it] != image.get(it)]
+            moved = [key for key in self._keys if key in before and before[key] != image.get(key)]
             if moved:
                 raise MalformedError(
                     f"{moved[0]} changed within one update, so it is not the connector's key: "

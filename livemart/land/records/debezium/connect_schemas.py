@@ -33,7 +33,7 @@ def connect_schema(schema: Any) -> Schema:
     """
     match schema:
         case list():
-            members = [it for it in schema if it != "null"]
+            members = [member for member in schema if member != "null"]
             # Connect's own have one type beside null.
             return connect_schema(members[0]) if len(members) == 1 else {"type": "union"}
         case {"type": dict() | list() as inner}:
@@ -57,11 +57,11 @@ def without_logical_types(schema: Any) -> Any:
     """Return a schema by which values stay as they were encoded."""
     match schema:
         case list():
-            return [without_logical_types(it) for it in schema]
+            return [without_logical_types(member) for member in schema]
         case dict():
             return {
-                name: without_logical_types(it)
-                for name, it in schema.items()
+                name: without_logical_types(value)
+                for name, value in schema.items()
                 if name != "logicalType"
             }
         case _:

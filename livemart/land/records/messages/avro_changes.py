@@ -58,7 +58,7 @@ def read_avro_changes(group: Group, messages: Sequence[tuple[int, bytes]]) -> Ch
 
     chunk = read_one_by_one(group, messages, fields)
     # A letter is read by people.
-    refused = [replace(it, record=_legible(it.record, rules)) for it in chunk.refused]
+    refused = [replace(letter, record=_legible(letter.record, rules)) for letter in chunk.refused]
     return replace(chunk, record=lambda row: _legible(chunk.record(row), rules), refused=refused)
 
 

@@ -40,7 +40,7 @@ class PartColumns:
         self.names = frozenset(column for _, column in group.record_rules.message)
         self.refused: dict[int, Refused] = {}
         self._values: dict[str, dict[int, Any]] = {}
-        messages = [it if isinstance(it, Message) else Message(*it) for it in run]
+        messages = [item if isinstance(item, Message) else Message(*item) for item in run]
         for part, column in group.record_rules.message:
             read = _reader(part, group.schema.arrow.field(column).type)
             values: dict[int, Any] = {}

@@ -32,7 +32,7 @@ def record_values(batch: pa.RecordBatch, calendar: Calendar) -> list[dict[str, A
 def _values(column: pa.Array, calendar: Calendar) -> list[Any]:
     kind, types = column.type, pa.types
     if isinstance(kind, pa.UuidType):
-        return [None if it is None else uuid.UUID(bytes=it) for it in column.storage.to_pylist()]
+        return [None if raw is None else uuid.UUID(bytes=raw) for raw in column.storage.to_pylist()]
     if isinstance(kind, pa.BaseExtensionType):
         return _values(column.storage, calendar)
     if types.is_dictionary(kind):
@@ -78,7 +78,7 @@ def _texts(column: pa.Array) -> list[Any]:
         # Nothing has seen to it that a file's texts are UTF-8: such a record is refused later.
         is_large = pa.types.is_large_string(column.type)
         raws = column.view(pa.large_binary() if is_large else pa.binary()).to_pylist()
-        return [None if it is None else it.decode("utf-8", "surrogateescape") for it in raws]
+        return [None if raw is None else raw.decode("utf-8", "surrogateescape") for raw in raws]
 
 
 def _structs(column: pa.StructArray, calendar: Calendar) -> list[Any]:

@@ -100,7 +100,7 @@ class _Form:
 
 def _form(file: pq.ParquetFile) -> _Form:
     columns = (file.schema.column(number) for number in range(file.metadata.num_columns))
-    intervals = {it.path for it in columns if it.converted_type == "INTERVAL"}
+    intervals = {column.path for column in columns if column.converted_type == "INTERVAL"}
     return _Form(calendar_of(texts_of(file.metadata.metadata)), frozenset(intervals))
 
 

@@ -84,7 +84,7 @@ class LandingFolder:
 
     def find(self, pattern: str) -> list[Path]:
         """Return the files that Spark reads by a pattern, sorted by name."""
-        paths = {path for it in spelled_out(pattern) for path in self.root.glob(it)}
+        paths = {path for glob in spelled_out(pattern) for path in self.root.glob(glob)}
         return sorted(
             path
             for path in paths
@@ -132,9 +132,9 @@ def matches(name: str, pattern: str) -> bool:
         if "=" not in parts[-1]:
             break
     return any(
-        len(it) == len(globs) and all(map(fnmatchcase, it, globs))
+        len(parts) == len(globs) and all(map(fnmatchcase, parts, globs))
         for globs in _parts_of(pattern)
-        for it in named
+        for parts in named
     )
 
 
@@ -154,7 +154,7 @@ def spelled_out(pattern: str) -> list[str]:
         return [pattern.replace("[^", "[!")]
     before, after = pattern[: braces.start()], pattern[braces.end() :]
     chosen = (f"{before}{choice}{after}" for choice in braces[1].split(","))
-    return sorted({spelled for it in chosen for spelled in spelled_out(it)})
+    return sorted({spelled for pattern in chosen for spelled in spelled_out(pattern)})
 
 
 def _digest(file: io.BufferedReader, size: int) -> str:

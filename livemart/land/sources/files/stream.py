@@ -240,7 +240,7 @@ def _logged(log: StoragePlace, step: int) -> Iterator[Path]:
 def _compacted(log: StoragePlace) -> list[int]:
     """Return the last steps of the compacted files of a log."""
     names = (name for name in open_storage(log).names() if name.endswith(_COMPACTED))
-    return [int(it) for name in names if (it := name.removesuffix(_COMPACTED)).isdigit()]
+    return [int(number) for name in names if (number := name.removesuffix(_COMPACTED)).isdigit()]
 
 
 def _entries(path: StoragePlace) -> Iterator[tuple[int, Path]]:
@@ -309,7 +309,7 @@ def _names(folder: str | Path, depth: int) -> Iterator[str]:
 
 
 def _name_filter(pattern: str) -> str:
-    names = sorted({PurePosixPath(it).name for it in spelled_out(pattern)})
+    names = sorted({PurePosixPath(path).name for path in spelled_out(pattern)})
     return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"
 
 

@@ -73,7 +73,7 @@ def find_unread(folder: LandingFolder, patterns: Mapping[str, str]) -> tuple[Unr
         )
         for (place, is_read), names in names_by_folder.items()
     ]
-    return tuple(sorted(unread, key=lambda it: (-it.files, it.folder, it.why))[:_NAMED])
+    return tuple(sorted(unread, key=lambda group: (-group.files, group.folder, group.why))[:_NAMED])
 
 
 _UNSPELLED = "a name that is no UTF-8, which Spark cannot read: rename it"

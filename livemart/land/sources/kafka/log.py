@@ -68,7 +68,7 @@ class KafkaLog:
         if not isinstance(servers, str) or not self.servers.strip():
             yield "servers: write `host:port`, several with commas"
         names = self.topics
-        if not isinstance(names, list) or not all(isinstance(it, str) and it for it in names):
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
             yield "topics: write a list of names"
         elif bool(names) == bool(self.pattern):
             yield "write either `topics`, a list of names, or `pattern`, a regular expression"

@@ -113,7 +113,7 @@ class NatsClient:
         for subject in self._subjects or [">"]:
             with suppress(NotFoundError):
                 firsts.append(await stream.get_msg(self._stream, start, subject, next=True))
-        return min(firsts, key=lambda it: it.seq or 0, default=None)
+        return min(firsts, key=lambda message: message.seq or 0, default=None)
 
     async def _batches(self, start: int, end: int) -> AsyncGenerator[list[Message], None]:
         async with self._connection.open() as (client, stream):

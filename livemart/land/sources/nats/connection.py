@@ -106,7 +106,7 @@ class NatsConnection:
                 return client
             except Exception as error:
                 text = _text_of(error)
-                said[:] = [*(it for it in said if it != text), f"{address}: {text}"]
+                said[:] = [*(other for other in said if other != text), f"{address}: {text}"]
                 await _close(client)
         raise NatsUnreadableError("no server of `options` can be reached")
 
