@@ -291,3 +291,13 @@ def is_locked(error: sa.exc.DBAPIError) -> bool:
 def _is_busy(error: BaseException | None) -> bool:
     # The low byte is the error, the others its reason.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def optional_content(connection: Connection, query: sa.Select[Any]) -> Any:
+    """Return the value that a query finds; None if it finds none, or the store lacks its table."""
+    try:
+        # A failed statement would end the transaction of PostgreSQL with it.
+        with connection.begin_nested():
+            return connection.execute(query).scalar()
+    except sa.exc.DBAPIError:
+        return None

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from livemart.store.column_types import Json, PlainText, write_json
+from livemart.store.connections import optional_content
 from livemart.store.served import DescribedTest, ModelDescription
 
 _VERSION = 1
@@ -49,12 +50,7 @@ def write_descriptions(
 def read_description(connection: Connection, model: str) -> ModelDescription | None:
     """Return the description of a model; None if the store has none that this program reads."""
     query = sa.select(_DESCRIPTIONS.c.content).where(_DESCRIPTIONS.c.model == model)
-    try:
-        # A failed statement would end the transaction of PostgreSQL with it.
-        with connection.begin_nested():
-            content: Any = connection.execute(query).scalar()
-    except sa.exc.DBAPIError:
-        return None
+    content = optional_content(connection, query)
     if content is None or content.pop("version") != _VERSION:
         return None
     tests = tuple(DescribedTest(**test) for test in content.pop("tests"))

@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from livemart.project.declared.model_page import PageSpec
 from livemart.store.column_types import Json, write_json
+from livemart.store.connections import optional_content
 from livemart.store.served import NO_PAGES, Dashboard, ProjectPages
 
 _VERSION = 1
@@ -42,13 +43,7 @@ def write_pages(connection: Connection, pages: ProjectPages) -> None:
 def read_pages(connection: Connection) -> ProjectPages:
     """Return the pages; none if the store has none that this program reads."""
     query = sa.select(_PAGES.c.content).where(_PAGES.c.version == _VERSION)
-    try:
-        # A failed statement would end the transaction of PostgreSQL with it.
-        with connection.begin_nested():
-            content: Any = connection.execute(query).scalar()
-    except sa.exc.DBAPIError:
-        return NO_PAGES
-    if content is None:
+    if (content := optional_content(connection, query)) is None:
         return NO_PAGES
     models = {name: PageSpec(**_tuples(page)) for name, page in content["models"].items()}
     dashboards = {name: Dashboard(**_tuples(it)) for name, it in content["dashboards"].items()}

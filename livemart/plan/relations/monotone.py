@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from livemart.plan.relations.frames import UNIT_MICROS, interval_micros
 from livemart.plan.relations.relation import Expr, Restriction, Want, bare, columns_of, is_constant
-from livemart.plan.sql.determinism import function_name
+from livemart.plan.sql.determinism import TIMESTAMP_TYPES, function_name
 
 _DAY = UNIT_MICROS["day"]
 _UNITS = {
@@ -45,12 +45,7 @@ def base_time(expr: Expr) -> tuple[str, int] | None:
         kind = expr.to.this
         if kind in (exp.DataType.Type.DATE, exp.DataType.Type.DATE32):
             return _farther(base_time(expr.this), _DAY)
-        if kind in (
-            exp.DataType.Type.TIMESTAMP,
-            exp.DataType.Type.TIMESTAMPTZ,
-            exp.DataType.Type.TIMESTAMPLTZ,
-            exp.DataType.Type.TIMESTAMPNTZ,
-        ):
+        if kind in TIMESTAMP_TYPES:
             # Between times with and without a zone it is another instant where clocks change.
             return _farther(base_time(expr.this), 1)
         return None

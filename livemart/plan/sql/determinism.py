@@ -52,13 +52,13 @@ BARE_FUNCTIONS = frozenset(
 FILE_COLUMN = "_metadata"
 # Spark reads these words in a DATE or TIMESTAMP literal as a time of today.
 SPECIAL_TIMES = frozenset({"now", "today", "tomorrow", "yesterday"})
-_TIME_TYPES = (
-    exp.DataType.Type.DATE,
+TIMESTAMP_TYPES = (
     exp.DataType.Type.TIMESTAMP,
     exp.DataType.Type.TIMESTAMPTZ,
     exp.DataType.Type.TIMESTAMPLTZ,
     exp.DataType.Type.TIMESTAMPNTZ,
 )
+_TIME_TYPES = (exp.DataType.Type.DATE, *TIMESTAMP_TYPES)
 APPROXIMATE_AGGREGATES = frozenset(
     {
         "hll_sketch_agg", "hll_union_agg", "theta_sketch_agg", "theta_union_agg",
