@@ -1,4 +1,4 @@
-"""Tells whether an error means that another writer committed first, or else may pass by itself.
+"""Recognizes errors that mean another writer committed first, and errors that may pass.
 
 Used by both committers, by a refresh, and by the runner, which replays a batch that met such an
 error.
@@ -40,7 +40,7 @@ class TableChangedError(RefreshError):
 
 
 def is_another_writers(error: BaseException) -> bool:
-    """Return True if a fault means that somebody else has committed to a table meanwhile."""
+    """Return True if a fault means that another writer has committed to a table meanwhile."""
     return any(
         isinstance(cause, TableChangedError) or speaks_of(cause, CONFLICTS)
         for cause in causes(error)

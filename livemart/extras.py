@@ -1,4 +1,4 @@
-"""Tells which extras of the package are installed, by a module of each.
+"""Finds the installed extras of the package, by a module of each.
 
 Used before something that needs an extra begins. Nothing is imported to find it out.
 """

@@ -1,4 +1,4 @@
-"""Knows the files whose days and times are counted by the calendar of Spark 2.
+"""Recognizes files whose days and times follow the calendar of Spark 2.
 
 Used where Parquet and Avro files are read, those that land and those of tables. Spark up to 2.4
 counted days before 1582-10-15 by the Julian calendar, and times before 1900 by the offsets of that

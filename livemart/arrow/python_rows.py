@@ -1,4 +1,4 @@
-"""Gives rows as Python objects to those who list them, whatever their types hold.
+"""Converts rows to Python objects, for values of every type.
 
 Used by `diff` and `corrections`. Arrow's own `to_pylist` raises an error at a time outside of the
 years 1 to 9999, which Spark and Parquet hold, and gives the bytes of a VARIANT.

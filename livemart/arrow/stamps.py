@@ -1,4 +1,4 @@
-"""Gives the rows of a change set the stamps of a table: columns that say which run wrote a row.
+"""Adds a table's stamps to the rows of a change set: columns that say which run wrote a row.
 
 Used by refresh, which computes a change without them: no row changes because its stamp would be
 another one now.

@@ -1,4 +1,4 @@
-"""Tells how much a stored total proves about its sum.
+"""Computes how much a stored total proves about its sum.
 
 Used by signed changes and running totals. Without ANSI mode a sum of integers wraps, and a sum of
 decimals that overflows is NULL. A cast wraps a value that it cannot hold, or makes it NULL. So a
@@ -78,7 +78,7 @@ def sum_type(argument: pa.DataType) -> pa.DataType | None:
 
 
 def sum_limits(argument: pa.DataType, steps: Sequence[SumStep]) -> SumLimits | None:
-    """Return how exact the totals of a column are; None if they are rounded or do not tell.
+    """Return how exact the totals of a column are; None if they are rounded or it is unknown.
 
     Args:
         argument: what is summed.

@@ -1,4 +1,4 @@
-"""Says how far apart times may be in a session whose days are not those of UTC.
+"""Computes how far apart times may be in a session whose days differ from those of UTC.
 
 Used wherever a refresh turns a distance that the planner found into a condition on stored rows. The
 planner counts days of 24 hours from midnight UTC; Spark counts those of the session's zone, and

@@ -86,7 +86,7 @@ def with_variants(rows: pa.Table) -> pa.Table:
 
 
 def as_structs(rows: pa.Table) -> pa.Table:
-    """Return the rows with a struct in place of each variant, as Parquet and PySpark want it."""
+    """Return the rows with a struct in place of each variant, as Parquet and PySpark need it."""
     return _replaced(rows, is_variant, _as_struct)
 
 

@@ -79,7 +79,7 @@ def _are_keys_single(test: DataTest, new_rows: pa.Table, read: Read) -> bool:
 
 
 def columns_unique_together(test: DataTest) -> tuple[str, ...]:
-    """Return the columns that a test wants unique together, none if it is another test."""
+    """Return the columns that a test requires to be unique together; none for another test."""
     if test.kind == "unique":
         return (unquoted(test.column_name or ""),)
     if test.kind in _COMBINATIONS:

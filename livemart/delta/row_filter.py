@@ -120,7 +120,7 @@ EVERY_ROW = RowFilter(((),))
 def values_condition(
     name: str, kind: pa.DataType, values: pa.ChunkedArray | pa.Array, *, is_utc: bool = True
 ) -> Condition | None:
-    """Return the condition that a column holds one of these values; None if it cannot be said.
+    """Return the condition that a column holds one of these values; None if none is exact.
 
     Args:
         values: values looked for, of any type.

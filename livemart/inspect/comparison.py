@@ -40,7 +40,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """All that tells two bags apart: columns, and up to 20 of `count` rows."""
+    """The differences of two bags: columns, and up to 20 of `count` rows."""
 
     columns: tuple[str, ...]
     count: int
@@ -119,7 +119,7 @@ def different_rows(
 
 
 def signs_passed_on(schema: StructType, passed_on: Collection[str]) -> dict[str, str]:
-    """Return, by name, SQL that tells the zeros of a column apart, of those that are passed on."""
+    """Return, by name, SQL that distinguishes the zeros of each column that is passed on."""
     return {
         field.name: signs_of_zeros(quoted(field.name), field.dataType)
         for field in schema.fields

@@ -195,7 +195,7 @@ def check_landing(landing: Path, warehouse: StoragePlace) -> Finding:
 
 
 def check_lock(holder: Holder | None, *, is_locked: bool) -> Finding:
-    """Tell which process writes this warehouse."""
+    """Report the process that writes this warehouse."""
     if not is_locked:
         return Finding("lock", "ok", "no runner")
     hint = "one runner writes a warehouse: stop it (Ctrl-C or SIGTERM) before you start another"

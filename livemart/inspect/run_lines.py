@@ -1,4 +1,4 @@
-"""Writes for a terminal how the newest run goes.
+"""Describes the newest run for a terminal.
 
 Used by `status`.
 """

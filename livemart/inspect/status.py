@@ -90,7 +90,7 @@ class SnapshotStatus:
 
 @dataclass(frozen=True, slots=True)
 class AsideStatus:
-    """A model that the newest snapshot leaves as it was; `age_s` is None if it never had rows."""
+    """A model that the newest snapshot leaves unchanged; `age_s` is None if it never had rows."""
 
     model: str
     cause: str

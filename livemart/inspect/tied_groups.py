@@ -1,4 +1,4 @@
-"""Has those rows of a model judged that differ where its orders may tie.
+"""Judges the differing rows of a model whose orders may tie.
 
 Used by `verify`. Only the groups of which a row differs are read, once for each way to break ties.
 """
@@ -99,7 +99,7 @@ class TiedGroups:
 
     @property
     def keys(self) -> list[str]:
-        """The columns that tell groups apart; without any, all rows are one group."""
+        """The columns that distinguish groups; without any, all rows are one group."""
         spelled = {name.lower(): name for name in self.stored.columns}
         return [spelled[name.lower()] for name in self.plan.decided_by]
 

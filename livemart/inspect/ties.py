@@ -1,4 +1,4 @@
-"""Tells a tie from a difference: whether the stored rows are an answer that SQL allows.
+"""Distinguishes a tie from a difference: whether SQL allows the stored rows as an answer.
 
 Used by `verify`, of models whose orders may tie. The SQL is run with its ties broken in several
 ways: what comes out differently ties, and the answers that come out are right ones.

@@ -1,4 +1,4 @@
-"""Says how many old files of tables have gone, for the command `maintain`."""
+"""Reports how many old files of tables were removed, for the command `maintain`."""
 
 from __future__ import annotations
 

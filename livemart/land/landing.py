@@ -312,7 +312,7 @@ class Landing:
 
     @contextmanager
     def _noting_unreadable(self, relations: Sequence[str]) -> Iterator[None]:
-        """Note for those who look that the log of some source tables cannot be read."""
+        """Note for `status` that the log of some source tables cannot be read."""
         try:
             yield
         except UnreadableLogError as error:

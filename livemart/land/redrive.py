@@ -39,7 +39,7 @@ _FILE_LETTERS = 50_000
 
 @dataclass
 class RedriveCounts:
-    """The counts of a re-drive. `left`: letters that were left as they are, by reason."""
+    """The counts of a re-drive. `left`: letters that it did not touch, by reason."""
 
     records: int = 0
     files: int = 0

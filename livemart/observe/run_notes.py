@@ -77,7 +77,7 @@ class RunNotes:
         self._copy = None if url is None else _StoreCopy(url)
 
     def knows(self, project: Project) -> None:
-        """Hear which models a build makes; from now on nodes are not compiled, but built."""
+        """Take the models that a build makes; from now on nodes are not compiled, but built."""
         models = project.models.items()
         self._models = frozenset(key for key, model in models if model.is_stored)
         self._is_building = True

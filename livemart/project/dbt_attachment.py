@@ -92,7 +92,7 @@ def attached(
 
 
 def attach(session: SessionFactory, warehouse: StoragePlace) -> None:
-    """Let the dbt of this process work on `warehouse` through `session`, for good."""
+    """Let the dbt of this process work on `warehouse` through `session`, until it ends."""
     from dbt.adapters.spark import session as spark_session
     from dbt_common.context import get_invocation_context
 

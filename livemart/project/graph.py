@@ -289,7 +289,7 @@ class DataTest:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """A dbt exposure: who reads which models. `type` is dbt's word, such as `dashboard`."""
+    """A dbt exposure: a reader of some models. `type` is dbt's word, such as `dashboard`."""
 
     unique_id: str
     name: str

@@ -383,7 +383,7 @@ class _Reader:
 
 @dataclass(eq=False)
 class _EnvelopeReader:
-    """Reads `envelope_options`, and finds columns that nothing tells how to read."""
+    """Reads `envelope_options`, and finds columns for which an option is missing."""
 
     options: Mapping[Any, Any]
     columns: DeclaredColumns

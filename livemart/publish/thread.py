@@ -83,7 +83,7 @@ class PublisherThread:
             self._changed.notify_all()
 
     def progress(self) -> None:
-        """Note that the publication under way goes on."""
+        """Note that the publication under way makes progress."""
         self._moved_at = time.monotonic()
 
     def close(self, silence: timedelta, abandon: Event | None = None) -> bool:

@@ -230,7 +230,7 @@ class Transaction:
         self.connection.execute(sa.insert(MODELS).values(row.to_row()))
 
     def _log(self, model: str, changes: Sequence[RowChange]) -> bool:
-        """Keep changes for those who follow the model; return False if they are too many."""
+        """Keep changes for followers of the model; return False if they are too many."""
         if len(changes) > _LOGGED_ROWS:
             self._forget_changes(model)
             return False

@@ -59,7 +59,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """The model stays as it is; `aside` is its entry in the snapshot's row."""
+    """The model stays unchanged; `aside` is its entry in the snapshot's row."""
 
     aside: SetAside
 
@@ -319,7 +319,7 @@ def check_landed(
     *,
     accept_changes: bool = False,
 ) -> None:
-    """Refuse to go on from landed tables that another writer dropped, set back or rewrote.
+    """Refuse landed tables that another writer dropped, set back or rewrote.
 
     Args:
         newest: the frontier.

@@ -59,7 +59,7 @@ def stamped(session: SparkSession, plan: Plan, stored: PinnedTable, change: pa.T
 
 
 def key_of(plan: Plan, rows: pa.Table) -> tuple[str, ...]:
-    """Return the columns that tell these rows of a model apart; none: all of them do.
+    """Return the columns that distinguish these rows of a model; none: all of them do.
 
     The key that the SQL proves unique does not hold if a text in it is NULL: this table, or one of
     its inputs, may hold several texts as NULL.

@@ -318,7 +318,7 @@ class BatchRunner:
     def _held_on(
         self, snapshot: Snapshot, frontier: Snapshot, checks: Mapping[str, TestResult]
     ) -> dict[str, TestResult]:
-        """Return the tests that go on holding the held `frontier`, though they wait.
+        """Return the tests that still hold back the held `frontier`, though they wait.
 
         Each reads a model that is set aside, and has not passed on rows that no reader has seen.
         """

@@ -160,7 +160,7 @@ class EditTaken:
 
 @dataclass(frozen=True, slots=True)
 class EditRefused:
-    """An edit cannot be taken over; the project as it was runs on."""
+    """An edit cannot be taken over; the previous project runs on."""
 
     files: Sequence[str]
     error: Exception

@@ -1,4 +1,4 @@
-"""Tells from files and versions whether a refresh would find anything to do.
+"""Decides from files and versions whether a refresh would find anything to do.
 
 Used by `refresh`, which then starts neither Spark nor dbt. A pass that leaves nothing to do keeps a
 digest of its inputs. As long as that digest is the same, another pass would find the same. In doubt

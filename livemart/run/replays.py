@@ -61,7 +61,7 @@ class Replays:
         self._failures = self._in_a_row = 0
 
     def run(self, body: Callable[[], None]) -> None:
-        """Run `body` until it returns, or fails for good; after `stop` an error means its end."""
+        """Run `body` until it returns, or fails finally; after `stop` an error means its end."""
         self.succeeded()
         for attempt in Retrying(
             retry=retry_if_exception(is_retriable),

@@ -1,4 +1,4 @@
-"""Tells wrong SQL from SQL that only the planner cannot read: Spark's parser knows.
+"""Distinguishes wrong SQL from SQL that only the planner cannot read, by Spark's parser.
 
 Used by `plan`, which runs no SQL that would show it. It asks Spark about models that the planner
 cannot read, and about no others.

@@ -127,7 +127,7 @@ def identity(name: str, kind: DataType) -> list[str]:
 
 
 def signs_of_zeros(name: str, kind: DataType) -> str:
-    """Return SQL that tells values apart which are equal but for the signs of zeros.
+    """Return SQL that distinguishes values which are equal but for the signs of zeros.
 
     The texts of equal values, whatever their other parts, differ there alone.
     """

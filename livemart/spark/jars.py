@@ -144,7 +144,7 @@ def _can_be_written(folder: Path) -> bool:
 
 
 def is_named(folder: Path | None) -> bool:
-    """Return True if somebody has named the jars' folder, so that nothing is fetched into it."""
+    """Return True if the user has named the jars' folder, so that nothing is fetched into it."""
     return folder is not None or bool(os.environ.get("LIVEMART_JARS"))
 
 
@@ -273,7 +273,7 @@ def _roots(settings: str, passwords: HTTPPasswordMgrWithDefaultRealm) -> list[st
 
 
 def _path_of(jar: Jar, folder: Path) -> Path:
-    """Return where the jar is; under Maven's own name if somebody has put it there by hand."""
+    """Return the path of the jar; under Maven's own name if a user has put it there by hand."""
     plain = folder / jar.plain_name
     # Unlike Path.is_file, a folder that may not be searched counts as empty.
     return plain if os.path.isfile(plain) else folder / jar.file_name

@@ -54,7 +54,7 @@ def parse_java_version(text: str) -> int | None:
 
 
 def java_release(java: Path) -> int | None:
-    """Return the feature release of a Java, None if it does not tell.
+    """Return the feature release of a Java, None if it prints none.
 
     Raises:
         ConfigError: JAVA_MISSING, if it does not run.

@@ -23,7 +23,7 @@ class TablesBefore:
     versions: Mapping[str, int]
 
     def frame(self, relation: str) -> DataFrame:
-        """Return a table as it was, with the columns and types that it has since."""
+        """Return an earlier version of a table, with the columns and types that it has now."""
         from pyspark.sql import functions as sql
 
         path = self.warehouse.location(relation).spark_url

@@ -1,4 +1,4 @@
-"""Keeps how the newest run of a warehouse goes: under way, ended, failed, killed.
+"""Keeps the state of the newest run of a warehouse: under way, ended, failed, killed.
 
 Used by the commands that write, and to report on them: by `status` and the server. A
 failure stays until a later run, or a micro-batch of it, has succeeded; sums go on from run to run.

@@ -61,7 +61,7 @@ def read_lease(warehouse: StoragePlace) -> Lease | None:
 
 
 def holder_elsewhere(warehouse: StoragePlace) -> Holder | None:
-    """Return who writes a warehouse from another machine; None if no runner does."""
+    """Return the runner on another machine that writes a warehouse; None if there is none."""
     lease = read_lease(warehouse)
     if lease is None or lease.is_over(datetime.now(UTC)) or lease.id == _own_id(warehouse):
         return None

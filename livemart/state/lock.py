@@ -101,7 +101,7 @@ def _leased(warehouse: StoragePlace) -> Iterator[None]:
 
 
 def runner_lives(warehouse: StoragePlace) -> StateError:
-    """Return the error that says who holds `warehouse`."""
+    """Return the error that names the holder of `warehouse`."""
     unknown = "another process: the JVM of a killed runner, or a runner of another version"
     return StateError(
         "RUNNER_LIVES",

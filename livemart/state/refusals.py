@@ -1,4 +1,4 @@
-"""Keeps why an edited project is not taken over, for as long as the one before it runs on.
+"""Keeps the reason why an edited project is refused, while the previous one runs on.
 
 Used by the stream, which follows the project, and by `status`.
 """

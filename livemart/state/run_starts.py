@@ -1,4 +1,4 @@
-"""Keeps when a micro-batch began, so that one that is run again says the same of its run.
+"""Keeps the start of a micro-batch, so that a repeated one gives its run the same start.
 
 Used where SQL says something of the run that compiles it.
 """

@@ -80,7 +80,7 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A model that a snapshot leaves as it was: it or one that it reads fails, or is left out."""
+    """A model that a snapshot leaves unchanged: it or one that it reads fails, or is left out."""
 
     since: int
     """The first snapshot without the model."""

@@ -31,7 +31,7 @@ def row_test(served: ServedModel, conditions: Sequence[ColumnCondition]) -> Judg
 
 
 def seen_as(change: Change, before: Mapping[str, Any] | None, fulfils: Judgment) -> Change | None:
-    """Return a change as it is for who has only the rows that fulfil conditions; None if it is not.
+    """Return a change for a reader of the rows that fulfil conditions; None if it sees none.
 
     Args:
         change: of a row.

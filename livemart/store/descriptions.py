@@ -1,4 +1,4 @@
-"""Carries how the project describes each served model: texts, tests with their outcome, SQL.
+"""Stores the project's description of each served model: texts, tests with their outcome, SQL.
 
 Used by publication, which writes it with the rows, and by the page of a model. It is a separate
 table with its own version: a store that was filled before has none, and stays readable.

@@ -1,4 +1,4 @@
-"""Carries how the project wants its pages to look: those of served models, and dashboards.
+"""Stores the look of the project's pages: those of served models, and dashboards.
 
 Used by publication, which writes them with the rows, and by the pages. It is a separate table with
 its own version: a store that was filled before has none, and stays readable.

@@ -1,4 +1,4 @@
-"""Carries a copy of how the newest run goes, for a server that cannot see the warehouse.
+"""Carries a copy of the newest run's state, for a server that cannot see the warehouse.
 
 Used by the runner's notes and by the server. It is one row in a separate table, so that it exists
 before anything is published; the store can be made again without it.

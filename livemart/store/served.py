@@ -41,7 +41,7 @@ class Published:
 
     @property
     def identity(self) -> PublicationId:
-        """The values that tell two publications apart; ids begin again with another epoch."""
+        """The values that distinguish two publications; ids begin again with another epoch."""
         return self.epoch, self.snapshot_id, self.published_at
 
     def refreshed_at(self, model: str) -> tuple[int, datetime | None] | None:

@@ -74,7 +74,7 @@ class SnapshotView:
         return read_description(self._connection, model)
 
     def pages(self) -> ProjectPages:
-        """Return how the project wants its pages to look; names may be of models not served."""
+        """Return the look of the project's pages; names may be of models not served."""
         return read_pages(self._connection)
 
     def row_count(self, model: str) -> int:

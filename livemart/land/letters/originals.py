@@ -90,6 +90,6 @@ class Originals:
 
 
 def _is_whole(letter: Mapping[str, Any]) -> bool:
-    """Return whether a letter keeps all of its record, as it was."""
+    """Return whether a letter keeps its whole record unchanged."""
     record = letter["record"]
     return record is not None and len(str(record).encode()) == letter["record_bytes"]

@@ -1,4 +1,4 @@
-"""Writes text from records so that whatever shows it does not obey it: a terminal, or a page.
+"""Escapes text from records, so that a terminal or a page shows it and does not obey it.
 
 Used by all who show dead letters: their records, details and origins come from anywhere.
 """

@@ -20,7 +20,7 @@ _ORIGIN = r"(?s)^(?P<place>.*)(?P<mark>[:@])(?P<number>[0-9]+)$"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file below the landing folder, or a partition of a record log; the mark tells them apart.
+    """A file below the landing folder, or a partition of a record log, as its mark says.
 
     >>> Place("orders/0", "@").origins([7, 8]).to_pylist()
     ['orders/0@7', 'orders/0@8']

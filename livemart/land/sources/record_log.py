@@ -65,13 +65,13 @@ class BoundedRecordLog(RecordLog, Protocol):
         ...
 
     def bounds(self) -> Mapping[str, int]:
-        """Return the offset before which reading ends for good, by partition, where it does."""
+        """Return the offset before which reading finally ends, by partition, where it does."""
         ...
 
 
 @runtime_checkable
 class LastingRecordLog(RecordLog, Protocol):
-    """A record log that tells when a partition is gone, or another took its name."""
+    """A record log that reports a removed partition, or another one of its name."""
 
     def identities(self) -> Mapping[str, str]:
         """Return an identity that no other partition of that name has, if known; never empty."""

@@ -144,7 +144,7 @@ def order_decides(call: Expr) -> Reason:
 
 
 def rows_may_tie(order: str, node: Expr) -> Reason:
-    """Return the note on an order that decides about rows and does not tell all of them apart."""
+    """Return the note on an order that decides about rows and may leave some of them tied."""
     return Reason(
         "NONDETERMINISTIC_ORDER",
         f"rows may tie: {order}",

@@ -93,7 +93,7 @@ class Generate(Relation):
         return None if self._reads_generated(expr) else self.source.trace(expr)
 
     def unique_keys(self) -> list[frozenset[str]]:
-        """Return each key of the input with a column that tells its elements apart, if any does."""
+        """Return each key of the input with a column that distinguishes its elements, if any."""
         return [
             key | {sql_of(column(name, self.qualifier))}
             for key in self.source.unique_keys()

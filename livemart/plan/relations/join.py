@@ -311,7 +311,7 @@ class Join(Relation):
 
     @staticmethod
     def _keeping(key: Expr, translated: Expr | None, side: Relation) -> Expr | None:
-        """Return a key over one side, if it may tell apart the rows that ties decide there.
+        """Return a key over one side, if it may distinguish the rows that ties decide there.
 
         A value that equals it need not be of its type; then several of its values equal one of the
         other's. A refresh knows the types of plain columns.

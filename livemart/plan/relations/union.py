@@ -51,7 +51,7 @@ class Union(RowByRow):
         )
 
     def unique_keys(self) -> list[frozenset[str]]:
-        """A key of every branch is a key of the union if constant columns tell branches apart."""
+        """A key of every branch is a key of the union if constant columns distinguish branches."""
         constants = self.discriminators()
         if not constants:
             return []
@@ -69,7 +69,7 @@ class Union(RowByRow):
         ]
 
     def discriminators(self) -> list[str]:
-        """Return the fewest constant columns that together tell all branches apart."""
+        """Return the fewest constant columns that together distinguish all branches."""
         constants: dict[str, list[str | int]] = {}
         for place, name in enumerate(self.names):
             values = [

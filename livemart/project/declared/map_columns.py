@@ -32,7 +32,7 @@ _STEPS = re.compile(r"(\()|(\))|\bas\s+`?(\w+)|\bfrom\b", re.IGNORECASE)
 
 
 class MapColumns:
-    """Names of columns that hold such maps, as far as types and texts of a project tell."""
+    """Names of columns that hold such maps, as far as a project's types and texts show it."""
 
     def __init__(self, declared: Iterable[Column]) -> None:
         self._names = {it.name.lower() for it in declared if _is_lost(it.data_type or "")}

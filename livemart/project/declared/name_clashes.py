@@ -1,4 +1,4 @@
-"""Finds names that are written as two and are one: of tables and columns, and livemart's own.
+"""Finds names that differ in writing alone: of tables and columns, and livemart's own.
 
 Used when the manifest is read. Spark does not tell names apart by letter case, and the folder of a
 table has its name in lower case; dbt takes such names for different ones.

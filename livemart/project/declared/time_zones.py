@@ -1,4 +1,4 @@
-"""Knows which time zones a session of Spark can be in.
+"""Recognizes the time zones that a session of Spark can have.
 
 Used for what the profile and the hooks of a project set, before Spark is started. Java takes names
 of regions letter by letter (`utc` is none), and offsets in some forms.

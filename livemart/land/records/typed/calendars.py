@@ -1,4 +1,4 @@
-"""Knows from which day on the dates and times of a file are of today's calendar.
+"""Finds the day from which the dates and times of a file follow today's calendar.
 
 Used by the readers of Parquet and Avro. Files of the calendar of Spark 2 hold other days than those
 of ISO 8601.

@@ -125,7 +125,7 @@ def _records(batch: pa.RecordBatch, form: _Form) -> list[dict[str, Any]]:
 
 
 def _read_batch(group: Group, batch: pa.RecordBatch, calendar: Calendar) -> pa.Table:
-    """Return the rows as they are; raises if a value might be read otherwise."""
+    """Return the rows unchanged; raises if the exact reader might read a value otherwise."""
     names = batch.schema.names
     for name in set(names) - group.known_names:
         if batch.column(name).null_count < batch.num_rows:

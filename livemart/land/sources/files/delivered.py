@@ -56,7 +56,7 @@ class DeliveredFiles:
         return deliveries
 
     def check(self, delivery: Delivery, batch_id: int) -> Delivery:
-        """Return the delivery as it is.
+        """Return the delivery unchanged.
 
         Raises:
             SourceError: SOURCE_FILE_CHANGED, if one of its files is not what it was.

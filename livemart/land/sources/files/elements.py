@@ -109,5 +109,5 @@ class Elements:
 
 
 def as_lines(elements: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return elements of an array as lines: no string goes on in another line."""
+    """Return elements of an array as lines: no string spans two lines."""
     return b"".join(content.replace(b"\n", b" ") + b"\n" for _, content in elements)

@@ -107,7 +107,7 @@ class KafkaLog:
         return self._offsets_of("start", self.start)
 
     def bounds(self) -> Mapping[str, int]:
-        """Return the offset before which reading ends for good, by partition."""
+        """Return the offset before which reading finally ends, by partition."""
         return {} if self.end is None else self._offsets_of("end", self.end)
 
     def identities(self) -> Mapping[str, str]:
