@@ -24,24 +24,24 @@ from livemart.storage.location import StoragePlace
 
 @dataclass(frozen=True, slots=True)
 class SourceLag:
-    """The records of one source table that wait.
-
-    `files` and `size`, their bytes: None for a record log. `oldest_at`: when the oldest was
-    delivered, UTC, None if nothing waits or the time is unknown. `records`: for a log how many
-    wait, at most; for files about how many; None if unknown. `partitions`: for a log the same by
-    partition, also of those in which none waits. `looked_at`: when a log last answered, UTC; None
-    for files, which are looked at now. `away`: why the source cannot be looked at, since
-    `away_since` (UTC, None if unknown); empty if it can.
-    """
+    """The records of one source table that wait."""
 
     files: int | None = 0
+    """None for a record log."""
     size: int | None = 0
+    """The bytes of these files; None for a record log."""
     oldest_at: datetime | None = None
+    """When the oldest record was delivered, UTC; None if none waits or the time is unknown."""
     records: int | None = None
+    """The number of waiting records: for a log the most there can be, for files an estimate."""
     partitions: Mapping[str, int] = field(default_factory=dict)
+    """The same for each partition of a log, also for those without a waiting record."""
     looked_at: datetime | None = None
+    """When a log last answered, UTC; None for files, which are looked at now."""
     away: str = ""
+    """Why the source cannot be looked at; empty if it can."""
     away_since: datetime | None = None
+    """Since when it cannot, UTC; None if unknown."""
 
     def waits_s(self, now: datetime) -> float:
         """Return how long the oldest has waited, in seconds; 0 if nothing waits."""

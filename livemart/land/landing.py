@@ -71,24 +71,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LandedBatch:
-    """A micro-batch after landing.
-
-    `versions`: of every landed table, by relation. `counts`: by relation. `newest_event_time`: over
-    the records that were taken, UTC. `has_records`: whether it held any record. `delivered_at`:
-    when the oldest of its files was delivered, UTC; None without files. `refusals`: how many dead
-    letters this landing made, by their reason. `drift`: how records differ from the declared
-    columns, by relation, where they do.
-    """
+    """A micro-batch after landing."""
 
     batch_id: int
     landed_at: datetime
     versions: Mapping[str, int]
+    """The version of every landed table, by relation."""
     counts: Mapping[str, Counts]
+    """By relation."""
     newest_event_time: datetime | None
+    """The newest one among the records that were taken, UTC."""
     has_records: bool
+    """True if it held any record."""
     delivered_at: datetime | None = None
+    """When the oldest of its files was delivered, UTC; None without files."""
     refusals: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The number of dead letters that this landing made, by reason."""
     drift: Mapping[str, Drift] = field(default_factory=dict)
+    """How records differ from the declared columns, by relation, where they do."""
 
 
 class LandingEnded(Exception):

@@ -25,23 +25,22 @@ STAGES = "_livemart_stages"
 
 @dataclass(frozen=True)
 class StoredQuery:
-    """A query with its rows in a table of the warehouse.
-
-    `flat`: its SQL over tables; the last step alone, if it is cut; None if it cannot be taken
-    apart. `reads`: the relations of the tables that it reads, through views; `parents`: the
-    queries among them, by unique id. `made_by`: who makes its rows: its SQL, dbt alone (a dbt
-    snapshot, a table that hooks fill), or a seed's file. `owner`: the model that it belongs to.
-    """
+    """A query with its rows in a table of the warehouse."""
 
     unique_id: str
     relation: str
     plan: Plan
     flat: Flat | None
+    """Its SQL over tables; the last step alone, if it is cut; None if it cannot be taken apart."""
     reads: tuple[str, ...]
+    """The relations of the tables that it reads, through views."""
     parents: frozenset[str]
+    """The queries among these, by unique id."""
     partition_by: tuple[str, ...]
     made_by: MadeBy
+    """Its rows come from its SQL, from dbt (a snapshot, a table that hooks fill), or a seed."""
     owner: Model
+    """The model that it belongs to."""
     stages: tuple[str, ...] = ()
     """Unique ids of the parts of it that have a table, if it is cut: each before its readers."""
     asks_warehouse: bool = False

@@ -81,23 +81,22 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class RecordRules:
-    """How a record becomes a row: sources that agree in it read it alike.
-
-    `envelope`: what is around the row in each record, None for nothing; read as `envelope_options`
-    say. `empty_is_null`: an empty text is no value of a column that holds no text. `message`: parts
-    of the messages of a log, each with the column that holds it. `avro_schema`: the schema of such
-    messages, JSON; `schema_registry`: who knows theirs, an address or a folder; `registry_secrets`:
-    its `user` and `password`, each with the environment variable that holds it.
-    """
+    """The rules by which a record becomes a row: sources with equal rules read it alike."""
 
     format: Format = "json"
     envelope: Literal["debezium"] | None = None
+    """The form around the row in each record; None for none."""
     envelope_options: EnvelopeOptions = EnvelopeOptions()
     empty_is_null: bool = True
+    """An empty text is no value of a column that holds no text."""
     message: tuple[tuple[str, str], ...] = ()
+    """Parts of the messages of a log, each with the column that holds it."""
     avro_schema: str | None = None
+    """The schema of such messages, JSON."""
     schema_registry: str | None = None
+    """An address or a folder that has their schemas."""
     registry_secrets: tuple[tuple[str, str], ...] = ()
+    """Its `user` and `password`, each with the environment variable that holds it."""
 
 
 @dataclass(frozen=True, slots=True)

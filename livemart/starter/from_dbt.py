@@ -41,18 +41,17 @@ _NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class ProfileAdvice:
-    """The next step for the profile.
-
-    `target`: the target to name to every command, None if it is the profile's own. `written`: the
-    file was made. `paste`: the lines to put into `file`, None if nothing lacks. `unwritable`: why
-    the file is still to be made, None if it is there.
-    """
+    """The next step for the profile."""
 
     file: Path
     target: str | None = None
+    """The target to name to every command; None if it is the profile's own."""
     written: bool = False
+    """True if the file was made."""
     paste: str | None = None
+    """The lines to put into `file`; None if it needs none."""
     unwritable: str | None = None
+    """Why the file could not be made; None if it exists."""
 
 
 def adapt_project(settings: Settings, say: Callable[[str], None]) -> None:

@@ -16,18 +16,18 @@ from livemart.storage.location import StoragePlace
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A source, a model or an exposure of the project.
-
-    `kind`: source, exposure, or how a model is materialized. `relation`: of its table, empty
-    without one. `reads`: unique ids. `tests`: unique ids of the data tests of its rows.
-    """
+    """A source, a model or an exposure of the project."""
 
     unique_id: str
     kind: str
+    """Source, exposure, or how a model is materialized."""
     name: str
     relation: str = ""
+    """The relation of its table; empty without one."""
     reads: tuple[str, ...] = ()
+    """Unique ids."""
     tests: tuple[str, ...] = ()
+    """Unique ids of the data tests of its rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,17 +21,18 @@ from livemart.land.records.schema import TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class LetterChoice:
-    """Which letters are meant; None stands for all.
-
-    `source`: relation; `reason`: a `LetterReason`; `since`, `until`: when the letter was written,
-    UTC, the second not included; `with_redriven`: also those whose records were handed over again.
-    """
+    """The letters that a command is about; None stands for all."""
 
     source: str | None = None
+    """A relation."""
     reason: str | None = None
+    """A `LetterReason`."""
     since: datetime | None = None
+    """The first moment at which the letter may have been written, UTC."""
     until: datetime | None = None
+    """The moment before which it was written, UTC."""
     with_redriven: bool = False
+    """Includes letters whose records were handed over again."""
 
     def condition(self) -> pds.Expression:
         """Return the condition that a row must fulfil."""

@@ -51,39 +51,38 @@ class LetterCount:
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A dead letter, as it is shown. Times are UTC.
-
-    `record`: text, None for a whole file or range; `record_bytes`: of the record as it arrived;
-    `is_cut`: only its beginning is kept; `redriven_at`, `redriven_in`: when its record was handed
-    over again, and in which file.
-    """
+    """A dead letter, as it is shown. Times are UTC."""
 
     source: str
     reason: str
     detail: str
     origin: str
     record: str | None
+    """Its text; None for a whole file or range."""
     record_bytes: int | None
+    """The size of the record as it arrived."""
     is_cut: bool
+    """True if only the beginning of the record is kept."""
     batch_id: int
     landed_at: datetime
     redriven_at: datetime | None
+    """When its record was handed over again."""
     redriven_in: str | None
+    """The file in which it was handed over again."""
 
 
 @dataclass(frozen=True, slots=True)
 class LetterPage:
-    """Some of the chosen letters, and how many there are.
-
-    `counts`: of those chosen, by source and reason. `overview`: the same of all sources and reasons
-    in the span of time. `letters`: the newest behind the place that was asked for. `last`: the
-    place of the last of them, None if no more follow.
-    """
+    """Some of the chosen letters, and the number of all."""
 
     counts: Sequence[LetterCount]
+    """The counts of the chosen letters, by source and reason."""
     overview: Sequence[LetterCount]
+    """The same for all sources and reasons in the span of time."""
     letters: Sequence[Letter]
+    """The newest letters behind the place that was asked for."""
     last: LetterPlace | None
+    """The place of the last letter on the page; None if no more follow."""
 
     @property
     def total(self) -> int:

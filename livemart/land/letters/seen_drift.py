@@ -35,16 +35,16 @@ WITHOUT_VALUE = DOES_NOT_FIT
 
 @dataclass(frozen=True, slots=True)
 class Sightings:
-    """The drift that a batch shows.
-
-    `rescued`: paths of rescued fields; `misfits`: details of refused values, the value left out;
-    `records`: how many could have filled the columns, `filled`: how many did, by column.
-    """
+    """The drift that a batch shows."""
 
     rescued: Iterable[str] = ()
+    """Paths of rescued fields."""
     misfits: Iterable[str] = ()
+    """Details of refused values, the value left out."""
     records: int = 0
+    """The number of records that could have filled the columns."""
     filled: Mapping[str, int] = field(default_factory=dict)
+    """The number of records that did, by column."""
 
     def __add__(self, other: Sightings) -> Sightings:
         """Return the drift that two parts of a batch show."""

@@ -16,17 +16,16 @@ from livemart.land.records.worker import Part
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The records that a micro-batch reads for source tables that read the same.
-
-    `kind`: of source. `relations`: the tables that read it. `receipt`: JSON in which the kind says
-    what it is, so that a replay reads the very same. `delivered_at`: when the oldest of it came,
-    UTC, None if unknown.
-    """
+    """The records that a micro-batch reads for source tables that read the same."""
 
     kind: str
+    """The kind of source."""
     relations: tuple[str, ...]
+    """The tables that read it."""
     receipt: Mapping[str, Any]
+    """JSON by which the kind finds the very same records again in a replay."""
     delivered_at: datetime | None = None
+    """When its oldest record came, UTC; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

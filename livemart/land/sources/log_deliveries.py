@@ -90,16 +90,16 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
-    """The records of a log that a new micro-batch reads.
-
-    `delivery`: None if nothing waits; `offsets`: behind what is read; `ends`: of all there is, both
-    by partition; `identities`: of the partitions, where they are known.
-    """
+    """The records of a log that a new micro-batch reads."""
 
     delivery: Delivery | None
+    """None if nothing waits."""
     offsets: Mapping[str, int]
+    """The offsets behind the records to read, by partition."""
     ends: Mapping[str, int]
+    """The offsets behind all records, by partition."""
     identities: Mapping[str, str]
+    """The identities of the partitions, where they are known."""
 
 
 class LogDeliveries:

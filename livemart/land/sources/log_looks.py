@@ -23,21 +23,22 @@ _LOOKS = 64
 
 @dataclass(frozen=True, slots=True)
 class LogLook:
-    """The newest look at the record log of one source table, and the rest of those before.
-
-    `at`: when the log last answered, UTC, None if it never has; `ends`: what it said, by partition;
-    `after`: offsets behind what micro-batches were given. `earlier`: time and ends of each look
-    that saw records that wait still, oldest first. `told_at`: when the oldest of them was written,
-    UTC, if the kind knows. `away`: why the log did not answer since `away_since`; empty if it did.
-    """
+    """The newest look at the record log of one source table, and a selection of earlier ones."""
 
     at: datetime | None = None
+    """When the log last answered, UTC; None if it never has."""
     ends: Offsets = field(default_factory=dict)
+    """Its answer: the end of each partition."""
     after: Offsets = field(default_factory=dict)
+    """The offsets behind the records that micro-batches have read."""
     earlier: tuple[tuple[datetime, Offsets], ...] = ()
+    """Time and ends of each look that saw records which still wait, oldest first."""
     told_at: datetime | None = None
+    """When the oldest of these was written, UTC, if the kind of log knows it."""
     away: str = ""
+    """Why the log did not answer; empty if it did."""
     away_since: datetime | None = None
+    """Since when it has not answered, UTC."""
 
     @property
     def waiting(self) -> dict[str, int]:

@@ -57,18 +57,18 @@ class SourceChange:
 
 @dataclass(frozen=True, slots=True)
 class TakenRecords:
-    """The judged records that a source takes, and those that it refuses.
-
-    `good`: those it takes, as judged; `rows`: the same as rows of the landed table; `deleting`:
-    which of them delete their key; `letters`: the others as dead letters; `passed_over`: how many
-    say nothing of a row.
-    """
+    """The judged records that a source takes, and those that it refuses."""
 
     good: pa.Table
+    """The records that it takes, as judged."""
     rows: pa.Table
+    """The same as rows of the landed table."""
     deleting: np.ndarray
+    """True for each row that deletes its key."""
     letters: pa.Table
+    """The other records as dead letters."""
     passed_over: int
+    """The number of records that say nothing of a row."""
 
     @property
     def live(self) -> pa.Table:

@@ -23,19 +23,18 @@ _NOT_COMPARED = {KEPT, *(field.name for field in LANDING_FIELDS)} - {RESCUED}
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
-    """The change that arrived rows make.
-
-    `is_refused`: for each of them, whether it moves its key's time. `written`: rows that become the
-    row of their key. `deleting`: arrived deletes to remember. `removed`: stored rows that are
-    replaced or deleted. `forgotten`: remembered deletes of keys that are deleted once more. All
-    other arrived rows are superseded.
-    """
+    """The change that arrived rows make. Rows that are in none of these are superseded."""
 
     is_refused: np.ndarray
+    """True for each arrived row that moves the time of its key."""
     written: pa.Table
+    """Rows that become the row of their key."""
     deleting: pa.Table
+    """Arrived deletes to remember."""
     removed: pa.Table
+    """Stored rows that are replaced or deleted."""
     forgotten: pa.Table
+    """Remembered deletes of keys that are deleted once more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,17 +41,16 @@ class KeyVersions:
 
 @dataclass(frozen=True, slots=True)
 class Winners:
-    """Positions (in `arrived`, `stored` and `remembered`) of the rows that change.
-
-    `written`: arrived rows that become the row of their key. `deleting`: arrived deletes to
-    remember. `removed`: stored rows that are replaced or deleted. `forgotten`: remembered deletes
-    of keys that are deleted once more. All else is superseded.
-    """
+    """Positions of the rows that change. Rows that are in none of these are superseded."""
 
     written: np.ndarray
+    """Arrived rows that become the row of their key."""
     deleting: np.ndarray
+    """Arrived deletes to remember."""
     removed: np.ndarray
+    """Stored rows that are replaced or deleted."""
     forgotten: np.ndarray
+    """Remembered deletes of keys that are deleted once more."""
 
 
 def decide(versions: KeyVersions) -> Winners:

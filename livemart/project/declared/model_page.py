@@ -27,24 +27,25 @@ _CURRENCY_CODE = re.compile(r"[A-Z]{3}")
 
 @dataclass(frozen=True, slots=True)
 class PageSpec:
-    """How the page of a model looks; whatever is empty is chosen by the page's own rules.
-
-    `chart`: one of `PAGE_CHARTS`. `x`: the column of times, or of the names of bars. `numbers`:
-    columns, a picture each. `by`: columns that name a line. `tiles`: columns to show of a single
-    row. `order`: of the rows: columns, which may end in `.asc` or `.desc`. `formats`: by column,
-    `money`, `percent`, `compact`, or how many digits are after the point. `currency`: the column
-    that holds the code of each row's amounts, or one code for all.
-    """
+    """The look of a model's page; the page's own rules choose for a field that is empty."""
 
     title: str = ""
     chart: str = ""
+    """One of `PAGE_CHARTS`."""
     x: str = ""
+    """The column of times, or of the names of bars."""
     numbers: tuple[str, ...] = ()
+    """Columns, each with a picture."""
     by: tuple[str, ...] = ()
+    """Columns that name a line."""
     tiles: tuple[str, ...] = ()
+    """Columns to show of a single row."""
     order: tuple[str, ...] = ()
+    """Columns that order the rows; they may end in `.asc` or `.desc`."""
     formats: Mapping[str, str] = field(default_factory=dict)
+    """By column: `money`, `percent`, `compact`, or the number of digits after the point."""
     currency: str = ""
+    """The column with the code of each row's amounts, or one code for all."""
 
     def named(self, columns: Collection[str] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield the key and the name of each column that is named.

@@ -12,20 +12,20 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Message(NamedTuple):
-    """A record of a log. A part that a broker does not have is None, or left out.
-
-    `content`: None says that the key has no value any more. `headers`: in order, a name may come
-    twice. `timestamp_us`: when it was sent or stored, microseconds since 1970, UTC. `topic`: where
-    it was sent to, a topic or a subject; `partition`: the number of it there.
-    """
+    """A record of a log. A part that a broker does not have is None, or left out."""
 
     offset: int
     content: bytes | None
+    """None says that the key has no value any more."""
     key: bytes | None = None
     headers: Headers = ()
+    """In order; a name may come twice."""
     timestamp_us: int | None = None
+    """When it was sent or stored, microseconds since 1970, UTC."""
     topic: str | None = None
+    """The topic or subject that it was sent to."""
     partition: int | None = None
+    """The number of its partition there."""
 
 
 # A log without more yields offset and content alone.
