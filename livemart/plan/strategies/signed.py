@@ -311,8 +311,8 @@ def _collect_lookups(join: Join, anchors: frozenset[int], lookups: list[Lookup])
             keyed.setdefault(scan.occurrence, (name, pairs))
         elif len(left) == 1 and first.occurrence in reached and not key.null_safe:
             # A row that the other join does not find has NULL here, which equals nothing.
-            found = Link(name, first.occurrence, bare(over_first).name)
-            links.setdefault(scan.occurrence, found)
+            by_key = Link(name, first.occurrence, bare(over_first).name)
+            links.setdefault(scan.occurrence, by_key)
     for part in join.right.walk():
         if isinstance(part, Scan):
             paired, link = keyed.get(part.occurrence), links.get(part.occurrence)
