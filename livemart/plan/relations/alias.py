@@ -52,10 +52,10 @@ class Alias(Renaming):
 
         return replaced(expr, original)
 
-    def unique_keys(self) -> list[frozenset[str]]:
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
         back = {original: name for name, original in self._original.items()}
         keys = []
-        for key in self.source.unique_keys():
+        for key in self.source.unique_keys(null_safe=null_safe):
             names = [unquoted(text) for text in key]
             if all(name in back for name in names):
                 keys.append(frozenset(sql_of(column(back[name], self.qualifier)) for name in names))

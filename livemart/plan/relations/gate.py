@@ -133,7 +133,7 @@ class Aggregate(Gate):
     full: KEY_NOT_IN_OUTPUT: no output column confines a change: GROUP BY orders.shop_id
     """
 
-    def unique_keys(self) -> list[frozenset[str]]:
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
         return [frozenset(sql_of(key) for key in self.keys if not is_constant(key))]
 
 
@@ -154,7 +154,7 @@ class GrandTotal(Aggregate):
         super().__init__(source, ())
         self.reason = reason
 
-    def unique_keys(self) -> list[frozenset[str]]:
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
         return []
 
 
@@ -167,8 +167,11 @@ class Distinct(Gate):
     read: orders, where shop_id = w0 and customer_id = w1
     """
 
-    def unique_keys(self) -> list[frozenset[str]]:
-        return [frozenset(sql_of(key) for key in self.keys), *self.source.unique_keys()]
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
+        return [
+            frozenset(sql_of(key) for key in self.keys),
+            *self.source.unique_keys(null_safe=null_safe),
+        ]
 
 
 class Matched(Gate):
@@ -191,7 +194,7 @@ class Matched(Gate):
         super().__init__(source, keys)
         self._is_distinct = is_distinct
 
-    def unique_keys(self) -> list[frozenset[str]]:
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
         return [frozenset(map(sql_of, self.keys))] if self._is_distinct else []
 
 
@@ -278,11 +281,11 @@ class WindowGate(Gate):
             return None
         return self.source.trace(expr)
 
-    def unique_keys(self) -> list[frozenset[str]]:
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
         by_rank = [
             frozenset({*(sql_of(key) for key in self.keys), sql_of(rank)}) for rank in self.ranked
         ]
-        return [*by_rank, *self.source.unique_keys()]
+        return [*by_rank, *self.source.unique_keys(null_safe=null_safe)]
 
 
 def _outermost_windows(expr: Expr) -> Iterator[exp.Window]:

@@ -92,11 +92,11 @@ class Generate(Relation):
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return None if self._reads_generated(expr) else self.source.trace(expr)
 
-    def unique_keys(self) -> list[frozenset[str]]:
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
         """Return each key of the input with a column that distinguishes its elements, if any."""
         return [
             key | {sql_of(column(name, self.qualifier))}
-            for key in self.source.unique_keys()
+            for key in self.source.unique_keys(null_safe=null_safe)
             for name in self._distinguishing()
         ]
 

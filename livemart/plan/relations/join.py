@@ -335,16 +335,20 @@ class Join(Relation):
             return self.left.trace(expr)
         return self.right.trace(expr) if side == "right" else None
 
-    def unique_keys(self) -> list[frozenset[str]]:
-        left = self.left.unique_keys()
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
+        left = self.left.unique_keys(null_safe=null_safe)
         if self.kind in ("semi", "anti") or self.matches_at_most_once():
             return left
-        return [one | two for one in left for two in self.right.unique_keys()]
+        right = self.right.unique_keys(null_safe=null_safe)
+        return [one | two for one in left for two in right]
 
     def matches_at_most_once(self) -> bool:
         """Return True if the join keys hold a unique key of the right side."""
         joined = {sql_of(key.right) for key in self.keys}
-        return any(key <= joined for key in self.right.unique_keys())
+        never_null = {sql_of(key.right) for key in self.keys if not key.null_safe}
+        return any(key <= never_null for key in self.right.unique_keys()) or any(
+            key <= joined for key in self.right.unique_keys(null_safe=True)
+        )
 
     def _lost(self, want: Sequence[Expr]) -> Reason:
         lost = ", ".join(sql_of(expr) for expr in want if self._as_left(expr) is None)

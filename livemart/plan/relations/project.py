@@ -39,11 +39,11 @@ class Projection(Renaming):
             lambda reference: None if reference.table else self.outputs.get(reference.name),
         )
 
-    def unique_keys(self) -> list[frozenset[str]]:
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
         back = {sql_of(bare(expr)): name for name, expr in reversed(self.outputs.items())}
         return [
             frozenset(sql_of(column(back[text])) for text in key)
-            for key in self.source.unique_keys()
+            for key in self.source.unique_keys(null_safe=null_safe)
             if all(text in back for text in key)
         ]
 
@@ -69,8 +69,8 @@ class Compared(Renaming):
     def over_source(self, expr: Expr) -> Expr:
         return expr
 
-    def unique_keys(self) -> list[frozenset[str]]:
-        return self.source.unique_keys()
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
+        return self.source.unique_keys(null_safe=null_safe)
 
 
 class Filter(Compared):

@@ -198,8 +198,15 @@ class Relation(ABC):
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         """Return `expr` over the columns of the stored relations it comes from, else None."""
 
-    def unique_keys(self) -> list[frozenset[str]]:
-        """Return sets of expressions (as SQL over this relation's columns), each set unique."""
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
+        """Return sets of expressions (as SQL over this relation's columns), each set unique.
+
+        Several rows of a table may hold NULL for a text that is unique: Delta stores '' as NULL in
+        a column of a partition.
+
+        Args:
+            null_safe: the sets alone of which one row has NULL, for the query groups by them.
+        """
         return []
 
     def walk(self) -> Iterator[Relation]:
@@ -257,8 +264,8 @@ class Scan(Relation):
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return [(self, expr)]
 
-    def unique_keys(self) -> list[frozenset[str]]:
-        return self._unique
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
+        return [] if null_safe else self._unique
 
     def _has(self, expr: Expr) -> bool:
         """Return False if more than columns of this relation is read, such as the clock."""

@@ -50,13 +50,16 @@ class Union(RowByRow):
             ),
         )
 
-    def unique_keys(self) -> list[frozenset[str]]:
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
         """A key of every branch is a key of the union if constant columns distinguish branches."""
         constants = self.discriminators()
         if not constants:
             return []
         positions = [
-            [frozenset(_position(text, names) for text in key) for key in branch.unique_keys()]
+            [
+                frozenset(_position(text, names) for text in key)
+                for key in branch.unique_keys(null_safe=null_safe)
+            ]
             for branch, names in zip(self.inputs, self.branch_names, strict=True)
         ]
         common = set.intersection(*({key for key in keys if None not in key} for keys in positions))

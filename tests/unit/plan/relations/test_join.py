@@ -85,3 +85,16 @@ def test_each_join_of_a_long_chain_is_asked_a_few_times(
     assert plan.steps is not None
     # The whole SQL, and what is left of it over each stage.
     assert asked <= 10 * joins * (1 + len(plan.stages))
+
+
+@pytest.mark.parametrize(("equality", "key"), [("=", ("id",)), ("<=>", ())])
+def test_no_row_is_unique_that_several_null_keys_may_meet(
+    equality: str, key: tuple[str, ...]
+) -> None:
+    # Delta stores '' as NULL in a column of a partition: both groups of a table then have that key.
+    unique = {"s.a": (("id",),), "s.b": (("code",),)}
+    query = f"select a.id, b.v from s.a as a left join s.b as b on a.x {equality} b.code"
+
+    plan = plan_query(query, Inputs(columns=_COLUMNS, unique=unique))
+
+    assert plan.unique_key == key
