@@ -7,7 +7,7 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType, exp
@@ -95,10 +95,10 @@ def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
     order += text[position:]
     stage = Flat(flat.cut(0, begin).pieces)
     if hidden:
-        if (place := _end_of_select_list(tree, tokens)) is None:
+        with_hidden = _with_columns(flat, tree, tokens, hidden, begin)
+        if with_hidden is None:
             return None
-        added = "".join(f", {sql} as {quoted(name)}" for name, sql in hidden.items())
-        stage = Flat((*flat.cut(0, place).pieces, added, *flat.cut(place, begin).pieces))
+        stage = with_hidden
     # A row has the columns of the stage, in their order and as they are spelled there.
     columns = f"* except ({', '.join(map(quoted, hidden))})" if hidden else "*"
     rest = numbered(template(f"select {columns} from ", hole_of(stage), order))
@@ -113,11 +113,10 @@ def with_row_count(cut: Cut) -> Cut | None:
     text, tree = cut.stage.text, parse(cut.stage.text)
     if tree.args.get("group") is None:
         return None
-    place = _end_of_select_list(tree, outside_of_brackets(tokens_of(text)))
-    if place is None:
+    tokens = outside_of_brackets(tokens_of(text))
+    stage = _with_columns(cut.stage, tree, tokens, {COUNT_OF_ROWS: "count(*)"}, len(text))
+    if stage is None:
         return None
-    added = f", count(*) as {quoted(COUNT_OF_ROWS)}"
-    stage = Flat((*cut.stage.cut(0, place).pieces, added, *cut.stage.cut(place, len(text)).pieces))
     seen = template(f"(select * except ({quoted(COUNT_OF_ROWS)}) from ", hole_of(stage), ")")
     plain = cut.stage.stage_relation
     rest = cut.rest.over(lambda it: seen if it.relation == plain else Template((it,)))
@@ -162,6 +161,19 @@ def _reads_outputs(expr: exp.Expr, names: Collection[str]) -> bool | None:
     if of_groups or not all(len(parts) == 1 and parts[0] in names for parts in columns):
         return None
     return True
+
+
+def _with_columns(
+    flat: Flat, tree: exp.Expr, tokens: Sequence[Token], columns: Mapping[str, str], end: int
+) -> Flat | None:
+    """Return a query up to a place in it, with these columns more: the SQL of each by its name.
+
+    None where another column would mean more.
+    """
+    if (place := _end_of_select_list(tree, tokens)) is None:
+        return None
+    added = "".join(f", {sql} as {quoted(name)}" for name, sql in columns.items())
+    return Flat((*flat.cut(0, place).pieces, added, *flat.cut(place, end).pieces))
 
 
 def _end_of_select_list(tree: exp.Expr, tokens: Sequence[Token]) -> int | None:

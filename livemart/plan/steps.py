@@ -13,7 +13,7 @@ from livemart.plan.cut import Cut, cut_limit, with_row_count
 from livemart.plan.cut_blocks import cuts_of_blocks
 from livemart.plan.plan import Full, Inputs, Plan, QueryStage, Staged, Steps
 from livemart.plan.sql.flatten import Flat
-from livemart.plan.strategies.signed import Append, Signed
+from livemart.plan.strategies.signed import NO_COUNT_OF_ROWS, Append, Signed
 from livemart.plan.uncut import plan_uncut
 
 # Each stage is one more table, and one more commit in each batch that changes it.
@@ -109,7 +109,8 @@ def _next_cut(
             # A value is computed again for nothing worse than one row.
             is_value = cut.is_value and plan.reads_rows_alone
             is_moved = not _is_copy(plan) if not is_full else is_value
-            if is_moved and "signed" in plan.refused:
+            refused = plan.refused.get("signed")
+            if is_moved and refused is not None and refused.message == NO_COUNT_OF_ROWS:
                 cut, plan = _counted(cut, inputs) or (cut, plan)
         # A value that is computed of picks among ties need not be one that a build gives.
         if is_moved and (cut.is_subset or not plan.ties):

@@ -6,9 +6,10 @@ recomputed in full, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 
 from sqlglot import exp
 
@@ -29,7 +30,7 @@ from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.clock import comparisons_in
 from livemart.plan.relations.relation import Renaming, Scan, bare, column
 from livemart.plan.sql.determinism import require_deterministic
-from livemart.plan.sql.flatten import Flat, is_stage_relation
+from livemart.plan.sql.flatten import Flat, Occurrence, is_stage_relation
 from livemart.plan.sql.names import even_out, note_names
 from livemart.plan.sql.parse import parse, qualified
 from livemart.plan.sql.used_columns import used_columns
@@ -60,12 +61,15 @@ def plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
         require_deterministic(tree)
         resolved = _qualified(tree, flat, inputs)
         names = _names_of(resolved)
+        by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
+        used = used_columns(resolved, {name: one.index for name, one in by_name.items()})
+        notes = _notes(resolved, by_name, inputs)
+        scan_of, is_clock = _scans(by_name, inputs), inputs.clocks.__contains__
         # Building a query changes its tree.
         copied = resolved.copy() if has_comma_joins(resolved) else None
-        query, used, notes = _query(resolved, flat, inputs)
-        by_facts = query
+        query = by_facts = build_query(resolved, scan_of, is_clock)
         if copied is not None:
-            by_facts, _, _ = _query(copied, flat, inputs, begins_with_facts=True)
+            by_facts = build_query(copied, scan_of, is_clock, begins_with_facts=True)
         plan = replace(_plan(query, by_facts, flat, inputs), used=used, reads_rows_alone=True)
         if not query.limits:
             return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
@@ -114,34 +118,31 @@ def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
     return replace(plan, notes=(*plan.notes, *notes))
 
 
-def _query(
-    query: exp.Query, flat: Flat, inputs: Inputs, *, begins_with_facts: bool = False
-) -> tuple[Query, dict[int, frozenset[str]], tuple[Reason, ...]]:
-    by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
-    scans: dict[str, Scan] = {}
+def _scans(by_name: Mapping[str, Occurrence], inputs: Inputs) -> Callable[[str], Scan | None]:
+    """Return a function that gives the scan of a placeholder's table, the same one each time."""
 
+    @cache
     def scan_of(name: str) -> Scan | None:
-        occurrence = by_name.get(name.lower())
-        if occurrence is None:
+        if (occurrence := by_name.get(name)) is None:
             return None
         columns = inputs.columns[occurrence.relation]
         unique = [
             frozenset(sql_of(column(stored_name(part, columns) or part)) for part in key)
             for key in inputs.unique.get(occurrence.relation, ())
         ]
-        scan = Scan(occurrence.index, occurrence.relation, columns, unique)
-        return scans.setdefault(name.lower(), scan)
+        return Scan(occurrence.index, occurrence.relation, columns, unique)
 
-    used = used_columns(query, {name: occurrence.index for name, occurrence in by_name.items()})
+    return lambda name: scan_of(name.lower())
+
+
+def _notes(
+    query: exp.Query, by_name: Mapping[str, Occurrence], inputs: Inputs
+) -> tuple[Reason, ...]:
+    """Return the notes on a query; none on a shape that they do not know."""
     relations = {name: occurrence.relation for name, occurrence in by_name.items()}
-    notes: tuple[Reason, ...] = ()
-    # A shape that the notes do not know has none; the rules below decide about the plan.
     with suppress(Exception):
-        notes = notes_of(query, KnownRelations(relations, inputs.growing, inputs.clocks))
-    built = build_query(
-        query, scan_of, inputs.clocks.__contains__, begins_with_facts=begins_with_facts
-    )
-    return built, used, notes
+        return notes_of(query, KnownRelations(relations, inputs.growing, inputs.clocks))
+    return ()
 
 
 def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Query:

@@ -45,6 +45,8 @@ _EXACT_TYPES = (exp.DataType.Type.DECIMAL, exp.DataType.Type.BIGINT, exp.DataTyp
 # A count's type holds what INT does: no group has more rows.
 _DIGITS_OF_COUNT = 10
 _ARGUMENT = "w0"
+# All that keeps such totals from adding up.
+NO_COUNT_OF_ROWS = "no count of all rows is selected"
 
 _GATES = {
     "Aggregate": "GROUP BY",
@@ -345,7 +347,7 @@ def _outputs(branches: list[_Branch], query: Query) -> tuple[Output, ...] | None
         # Two branches might hold the same group.
         raise not_additive("no constant distinguishes the branches of a union")
     if not any(output.role == "count_rows" for output in first):
-        raise not_additive("no count of all rows is selected", "select count(*) beside the totals")
+        raise not_additive(NO_COUNT_OF_ROWS, "select count(*) beside the totals")
     return tuple(
         replace(output, summed=tuple(summed for role in roles for summed in role[place].summed))
         for place, output in enumerate(first)
