@@ -1,15 +1,17 @@
 """Commits right statistics for files of a table whose log makes readers lose rows.
 
 Used by the warehouse for files that others wrote. Spark gives no bounds of booleans, and NaN as
-one; earlier versions of livemart left out those of decimals, and let Parquet's bounds pass over
-NaN. No row changes: a file is named again with right statistics, or, if the file itself misleads,
-written again.
+one. With its bounds outside of the years 1 to 9999, deltalake's dataset does not open. Earlier
+versions of livemart left out those of decimals, and let Parquet's bounds pass over NaN. No row
+changes: a file is named again with right statistics, or, if the file itself misleads, written
+again.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from livemart.delta.small_lane import partition_texts, rewritten
 from livemart.delta.version import DataFile, TableVersion
 
 _APP_ID = "livemart/bounds"
+_FIRST_DAY, _LAST_DAY = (pa.scalar(day, pa.date32()) for day in (date.min, date.max))
 
 
 def commit_corrections(
@@ -115,7 +118,11 @@ def _names(struct: pa.StructArray) -> set[str]:
 
 
 def _is_no_bound(bounds: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which bounds other readers take for none, or fail at."""
     is_none = bounds.is_null()
+    if pa.types.is_date32(bounds.type):
+        is_far = pc.or_(pc.less(bounds, _FIRST_DAY), pc.greater(bounds, _LAST_DAY))
+        is_none = pc.or_(is_none, pc.fill_null(is_far, False))
     if pa.types.is_floating(bounds.type):
         is_none = pc.or_(is_none, pc.fill_null(pc.is_nan(bounds), False))
     return np.asarray(is_none)

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from livemart.delta.partitions import BLANKS
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
-from tests.disagreeing_values import KINDS, array
+from tests.disagreeing_values import BEYOND_PYTHON, KINDS, array
 from tests.other_readers import (
     AWKWARD,
     DISAGREEING,
@@ -80,6 +80,22 @@ def test_a_filter_finds_whatever_values_engines_disagree_on(
 
     assert [it for it in answers if it[1] != it[2]] == []
     assert sum(bool(found) for _, found, _ in answers) > len(asked) / 2
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_times_that_python_does_not_have_hide_no_row(tmp_path: Path, reader: str) -> None:
+    numbers = pa.table({"n": pa.array(range(3), pa.int64())})
+    for name, values in BEYOND_PYTHON.items():
+        kind, last = KINDS[name].arrow, KINDS[name].values[-1]
+        moments = pa.array([*values[:2], None], pa.int32() if name == "day" else pa.int64())
+        rows = numbers.append_column("t", moments.cast(kind))
+        columns: Columns = {"n": (pa.int64(), [[1]]), "t": (kind, [[last]])}
+        ask = READERS[reader](publish(Warehouse(tmp_path), f"mart.{name}", [rows]), columns)
+
+        assert ask("n", ">", 0) == [1, 2]
+        assert ask("t", "is null", None) == [2]
+        # The last one of the year 9999.
+        assert ask("t", ">", last) == [1]
 
 
 @pytest.mark.parametrize("name", ["word", "money", "day", "local_at"])

@@ -17,7 +17,9 @@ from deltalake import DeltaTable
 from livemart.arrow.bags import WEIGHT
 from livemart.delta.log import log_name
 from livemart.delta.warehouse import Warehouse
+from livemart.epoch import day_text
 from tests.bag_histories import bag_of
+from tests.disagreeing_values import BEYOND_PYTHON
 from tests.other_readers import AWKWARD, WITH_NAN, files_of, publish
 from tests.unit.delta.small_tables import RELATION, tag
 
@@ -68,6 +70,25 @@ def test_a_filter_finds_rows_once_the_file_is_corrected(
     assert cold.version(RELATION) == 2
     assert cold.correct(RELATION) == (0, True)
     assert bag_of(cold.read(RELATION)) == bag_of(rows)
+
+
+@pytest.mark.parametrize("days", BEYOND_PYTHON["day"])
+def test_a_file_with_days_that_python_does_not_have_is_read_once_it_is_corrected(
+    warehouse: Warehouse, days: int
+) -> None:
+    """With their bounds as Spark 4.2 writes them, deltalake 1.6.6 opens no dataset."""
+    rows = pa.table({"c": pa.array([days, None], pa.int32()).cast(pa.date32()), "k": [1, 2]})
+    low, high = ({"k": key, "c": day_text(days)} for key in (1, 2))
+    counts = {"numRecords": 2, "nullCount": {"k": 0, "c": 1}}
+    path = misstated(warehouse, rows, {**counts, "minValues": low, "maxValues": high})
+    cold = Warehouse(warehouse.root)
+
+    assert cold.correct(RELATION) == (1, True)
+
+    dataset = DeltaTable(path).to_pyarrow_dataset()
+    found = dataset.to_table(filter=pds.field("c") == rows["c"][0])
+    assert found.column("k").to_pylist() == [1]
+    assert cold.correct(RELATION) == (0, True)
 
 
 def test_a_correction_is_no_change(warehouse: Warehouse) -> None:
