@@ -1,30 +1,35 @@
 """Converts rows to Python objects, for values of every type.
 
-Used by `diff` and `corrections`. Arrow's own `to_pylist` raises an error at a time outside of the
-years 1 to 9999, which Spark and Parquet hold, and gives the bytes of a VARIANT.
+Used by `verify`, `diff` and `corrections`. Arrow's own `to_pylist` raises an error at a time
+outside of the years 1 to 9999, which Spark and Parquet hold, and gives the bytes of a VARIANT.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
-from livemart.arrow.times import holds_time
 from livemart.arrow.variant_values import python_value
 from livemart.arrow.variants import holds_variant, is_variant
 
 
 def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
     """Return each row by name of column; a time that Python cannot hold is its text."""
-    columns = [_values(column) for column in rows.columns]
-    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [dict(zip(rows.column_names, row, strict=True)) for row in python_tuples(rows)]
+
+
+def python_tuples(rows: pa.Table) -> list[tuple[Any, ...]]:
+    """Return the values of each row in the order of the columns, as `python_rows` does."""
+    return list(zip(*map(_values, rows.columns), strict=True))
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    if holds_time(column.type) or holds_variant(column.type):
-        return [_value(scalar) for scalar in column]
-    return list(column.to_pylist())
+    if not holds_variant(column.type):
+        with suppress(OverflowError, ValueError):
+            return list(column.to_pylist())
+    return [_value(scalar) for scalar in column]
 
 
 def _value(scalar: pa.Scalar) -> Any:

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from livemart.spark.differences import comparable, holds_float, signs_of_zeros
+from livemart.spark.differences import comparable, has_time, holds_float, signs_of_zeros
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
 # Sums of doubles depend on the order of the rows: two full builds differ in the last digits.
 DOUBLE_TOLERANCE = 1e-9
@@ -71,7 +71,8 @@ def compare(
     _, loose = _columns(stored, approximate, passed_on)
     tolerances = {name: tolerance for name, (_, tolerance) in loose.items()}
     different = different_rows(stored, recomputed, approximate, passed_on)
-    rows = different.limit(EXAMPLES + 1).collect()
+    shown_columns = [_shown(field) for field in different.schema.fields]
+    rows = different.limit(EXAMPLES + 1).selectExpr(*shown_columns).collect()
     count = len(rows) if len(rows) <= EXAMPLES else different.count()
     shown = {name: _texts(rows, name) for row in rows[:1] for name in row.asDict()}
     for field in stored.schema.fields:
@@ -86,6 +87,12 @@ def compare(
         for place, row in enumerate(rows[:EXAMPLES])
     )
     return Differences((), count, examples, tolerances)
+
+
+def _shown(field: StructField) -> str:
+    """Return SQL of a column to be listed: Python has no time before the year 1 or after 9999."""
+    name = quoted(field.name)
+    return f"cast({name} as string) as {name}" if has_time(field.dataType) else name
 
 
 def _texts(rows: Sequence[Row], name: str) -> list[str | None]:

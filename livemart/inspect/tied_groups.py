@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from livemart.arrow.python_rows import python_tuples
 from livemart.delta.partitions import BLANKS
 from livemart.inspect.comparison import different_rows, signs_passed_on
 from livemart.inspect.ties import WAYS, Judgement, Row, judge_groups
@@ -133,7 +134,7 @@ class TiedGroups:
         self._room -= read.num_rows
         if self._room < 0:
             raise TooManyRows
-        return list(zip(*(column.to_pylist() for column in read.columns), strict=True))
+        return python_tuples(read)
 
 
 def _of_keys(rows: DataFrame, keys: DataFrame) -> DataFrame:

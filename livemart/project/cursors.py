@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SessionFactory = Callable[[], "SparkSession"]
 _ENDS_WITH_SEMICOLON = re.compile(r";\s*\Z")
+# In the text of a type, where names of fields have a colon behind them.
+_TIME = re.compile(r"(?<!\w)(?:date|timestamp|timestamp_ntz)(?![\w:])")
 _PART = r"(?:`(?:[^`./]|``)+`|\w+)"
 _MAKES = re.compile(
     rf"create\s+(?:or\s+replace\s+)?table\s+(?:{_PART}\s*\.\s*)?({_PART})\s*\.\s*({_PART})"
@@ -95,18 +97,32 @@ class SparkCursor:
     def fetchall(self) -> Sequence[Sequence[Any]] | None:
         if self._rows is None and self._frame is not None:
             with _errors_for_dbt():
-                self._rows = self._frame.collect()
+                self._rows = _rows_of(self._frame)
         return self._rows
 
     def fetchone(self) -> Sequence[Any] | None:
         if self._rows is None and self._frame is not None:
             with _errors_for_dbt():
-                self._rows = list(self._frame.take(1))
+                self._rows = _rows_of(self._frame.limit(1))
         return self._rows.pop(0) if self._rows else None
 
     def close(self) -> None:
         self._frame = None
         self._rows = None
+
+
+def _rows_of(frame: DataFrame) -> list[Row]:
+    """Return all rows; columns of times are text if Python does not have one of them."""
+    try:
+        return frame.collect()
+    except (OverflowError, ValueError):
+        # Two columns may have one name.
+        numbered = frame.toDF(*map(str, range(len(frame.columns))))
+        shown = [
+            f"cast(`{name}` as string)" if _TIME.search(kind) else f"`{name}`"
+            for name, kind in numbered.dtypes
+        ]
+        return numbered.selectExpr(*shown).toDF(*frame.columns).collect()
 
 
 class MakingCursor(SparkCursor):

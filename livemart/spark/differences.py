@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _Hole = TypeVar("_Hole")
 _FLOATS = ("double", "float")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 def typed_columns(schema: pa.Schema, blank_columns: frozenset[str] = frozenset()) -> str:
@@ -180,6 +181,11 @@ def comparable(name: str, kind: DataType, depth: int = 0, *, in_order: bool = Fa
 def holds_float(kind: DataType) -> bool:
     """Return True if a value of the type is, or holds anywhere, a double or a float."""
     return any(part.simpleString() in _FLOATS for part in _parts(kind))
+
+
+def has_time(kind: DataType) -> bool:
+    """Return True if a value of the type is, or holds anywhere, a date or a timestamp."""
+    return any(part.simpleString() in _TIMES for part in _parts(kind))
 
 
 def _holds_map(kind: DataType) -> bool:

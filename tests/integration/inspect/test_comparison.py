@@ -196,6 +196,26 @@ def test_variants_are_compared_by_value_and_shown_as_json(spark: SparkSession) -
     assert found["nested"].count == 4
 
 
+def test_rows_with_times_that_python_does_not_have_are_shown_as_text(spark: SparkSession) -> None:
+    moments = "date'+10000-01-01' as d, timestamp_micros(-62135596800000001) as t, "
+    moments += "cast(timestamp_micros(9223372036854775807) as timestamp_ntz) as n"
+    row = f"{moments}, map(d, array(named_struct('t', t))) as m, parse_json('1') as v, 1 as number"
+    stored = spark.sql(f"select {row}")
+
+    found = compare(stored, stored.where("number > 1"), {})
+
+    assert [dict(example.row) for example in found.examples] == [
+        {
+            "d": "+10000-01-01",
+            "t": "0000-12-31 23:59:59.999999",
+            "n": "+294247-01-10 04:00:54.775807",
+            "m": "[{+10000-01-01, [{0000-12-31 23:59:59.999999}]}]",
+            "v": "1",
+            "number": "1",
+        }
+    ]
+
+
 # Equal are 1Y and 1L, 1.0 and 1.00, objects of the same fields, a letter and its escape.
 VARIANTS = r"""
 cast(1Y as variant)

@@ -28,6 +28,10 @@ _MODELS = {
         from {ORDERS}""",
     "some": f"""select shop_id, any_value(method) as method, sum(cast(amount as double)) as total
         from {ORDERS} group by shop_id""",
+    # Behind the year 9999.
+    "far": f"""select shop_id,
+            any_value(date_add(date'9999-12-31', cast(order_id as int))) as day
+        from {ORDERS} group by shop_id""",
     "by_method": """select method, count(*) as shops from {{ ref('newest') }} group by method""",
 }
 # Two orders of a tie; c has one; those of b on the last day tie, with different methods.
@@ -59,6 +63,7 @@ def test_verify_knows_a_tie_from_a_difference(
     # Another of the rows that tie; a value that another row lends; the last digit of a sum.
     store("newest", f"method = '{other}', amount = {amount} where shop_id = 'a'")
     store("steps", "before = 'voucher' where order_id = 3")
+    store("far", "day = date'+10000-01-04' where shop_id = 'b'")
     store("some", "total = total + 0.000000000001, method = 'voucher' where shop_id = 'b'")
     told = _verified(run, spark)
     assert (told["newest"].is_equal, told["newest"].tied) == (True, ("shop_id=a",))
@@ -66,6 +71,7 @@ def test_verify_knows_a_tie_from_a_difference(
     assert "  ties: shop_id=a" in render_comparison(told["newest"], lists_ties=True)
     assert told["steps"].is_different
     assert told["some"].is_equal
+    assert told["far"].is_equal
     # Models that read it are compared with a recompute from the stored rows.
     assert told["by_method"].is_different == (picked != other)
 
@@ -74,8 +80,10 @@ def test_verify_knows_a_tie_from_a_difference(
     store("steps", "before = null where order_id = 3")
     store("steps", "so_far = so_far + 1 where order_id = 6")
     store("some", "method = 'voucher' where shop_id = 'a'")
+    store("far", "day = date'+12026-01-01' where shop_id = 'b'")
     told = _verified(run, spark)
-    assert [told[name].is_different for name in ("newest", "steps", "some")] == [True] * 3
+    assert [told[name].is_different for name in ("newest", "steps", "some", "far")] == [True] * 4
+    assert "day=+12026-01-01" in render_comparison(told["far"])
 
     # A right answer beside a row that does not tie.
     store("newest", f"method = '{other}' where shop_id = 'a'")

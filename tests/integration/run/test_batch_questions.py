@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from livemart.project.cursors import SparkCursor
 from livemart.store.reader import StoreReader
 from tests.integration.run.shop import FIRST, ORDERS, THEN, order, shop_project
 from tests.project_run import ProjectRun, reasons, strategies
@@ -147,6 +148,16 @@ def _counted(run: ProjectRun, name: str) -> Counter[Any]:
 def _correct(run: ProjectRun) -> None:
     corrected = (2, "a", "cash", "6.00", FIRST[1][4])
     run.deliver("orders", order(*corrected, later=1), order(*FIRST[2], later=1, op="d"))
+
+
+def test_an_answer_with_times_that_python_does_not_have_is_text(spark: SparkSession) -> None:
+    cursor = SparkCursor(lambda: spark, {})
+    cursor.execute(
+        "select date'+10000-01-01' as d, named_struct('date', 1) as d,"
+        " array(timestamp_micros(-62135596800000001)) as t"
+    )
+
+    assert cursor.fetchall() == [("+10000-01-01", (1,), "[0000-12-31 23:59:59.999999]")]
 
 
 # 20 s.
