@@ -1,7 +1,7 @@
-"""Turns columns of times into microseconds since 1970.
+"""Turns times into microseconds since 1970, and back into bounds of a type.
 
 Used by row filters, regions and panes. Times without a zone count as UTC; a date is its first
-microsecond.
+microsecond. Dates end later than microseconds do: those behind `EVER` count as one moment.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from livemart.arrow.bags import one_array
 
-# In microseconds. No stored time is farther from 1970 than EVER: the last one of Spark is no later.
+# In microseconds. No time counts as farther from 1970 than EVER: Spark's last one is no later.
 DAY = 86_400_000_000
 EVER = 2**63 - 1
+_LAST_DAY = EVER // DAY
 
 
 def is_time(kind: pa.DataType) -> bool:
@@ -36,6 +37,31 @@ def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArr
     is_null = np.asarray(array.is_null())
     if pa.types.is_date32(array.type):
         days = np.asarray(pc.fill_null(array.cast(pa.int32()).cast(pa.int64()), 0))
-        return days * DAY, is_null
+        within = np.clip(days, -_LAST_DAY, _LAST_DAY)
+        return np.where(days == within, days * DAY, np.sign(days) * EVER), is_null
     moments = array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
-    return np.asarray(pc.fill_null(moments, 0)), is_null
+    return np.maximum(pc.fill_null(moments, 0), -EVER), is_null
+
+
+def bound_of(micros: int, kind: pa.DataType, *, rounds_up: bool = False) -> pa.Scalar:
+    """Return a time of a type as a bound: -EVER and EVER are the first and the last of the type.
+
+    By way of numbers, as not every stored time is in the years that Python knows.
+
+    Args:
+        micros: since 1970; any more than EVER are EVER.
+        kind: of timestamps in microseconds, or date.
+        rounds_up: the bound is the first date that does not begin before, not the last.
+
+    >>> bound_of(1, pa.date32()).as_py(), bound_of(1, pa.date32(), rounds_up=True).as_py()
+    (datetime.date(1970, 1, 1), datetime.date(1970, 1, 2))
+    """
+    is_date = pa.types.is_date32(kind)
+    numbers, bits = (pa.int32(), 31) if is_date else (pa.int64(), 63)
+    if abs(micros) >= EVER:
+        number = 2**bits - 1 if micros > 0 else -(2**bits)
+    elif is_date:
+        number = -(-micros // DAY) if rounds_up else micros // DAY
+    else:
+        number = micros
+    return pa.scalar(number, numbers).cast(kind)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
-from livemart.arrow.times import DAY, EVER, is_time
+from livemart.arrow.times import bound_of, is_time
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.arrow.variants import has_parts
 from livemart.spark_sql import literal, quoted
@@ -167,15 +167,7 @@ def time_condition(
     """Return the condition that a time is between two instants (microseconds since 1970, UTC)."""
     if not is_time(kind):
         return None
-    return IsBetween(name, _instant(low, kind), _instant(high, kind), has_null)
-
-
-def _instant(value: int, kind: pa.DataType) -> pa.Scalar:
-    # By way of numbers: not every stored time is in the years that Python knows.
-    value = min(max(value, -EVER), EVER)
-    if pa.types.is_date32(kind):
-        return pa.scalar(value // DAY, pa.int32()).cast(kind)
-    return pa.scalar(value, pa.int64()).cast(kind)
+    return IsBetween(name, bound_of(low, kind), bound_of(high, kind), has_null)
 
 
 def _as_range(condition: Condition) -> Condition:

@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException
 
 from livemart.arrow.bags import difference, row_codes, with_both_zeros
 from livemart.arrow.time_zone import TimeZone
-from livemart.arrow.times import DAY, EVER, is_time, micros_of
+from livemart.arrow.times import EVER, bound_of, is_time, micros_of
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.arrow.variants import has_parts
 from livemart.delta.partitions import BLANKS, is_blank
@@ -233,11 +233,18 @@ def _distinct(pieces: Sequence[pa.Table], zone: TimeZone) -> pa.Table:
         for name in names
     ]
     try:
-        cast = [piece.cast(pa.schema(fields), safe=False) for piece in pieces]
-        stacked = pa.concat_tables(cast)
+        stacked = pa.concat_tables([_as_types(piece, fields) for piece in pieces])
         return stacked.combine_chunks().group_by(names, use_threads=False).aggregate([])
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise _not_comparable(str(error).splitlines()[0]) from error
+
+
+def _as_types(rows: pa.Table, fields: Sequence[pa.Field]) -> pa.Table:
+    """Return keys in their common types; pa.ArrowInvalid for a date that is no timestamp."""
+    columns = [
+        rows.column(field.name).cast(field.type, safe=is_time(field.type)) for field in fields
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
 
 
 def _with_blanks(keys: pa.Table, name: str) -> pa.Table:
@@ -385,14 +392,11 @@ def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
 
     Else Spark would compare a date with an instant, by the clock of the session.
     """
+    kind = kind if pa.types.is_date(kind) else pa.timestamp("us", tz=kind.tz and "UTC")
     for name in ("low", "high"):
         values = affected.column(name).to_pylist()
-        if pa.types.is_date(kind):
-            # The first date that does not begin before an instant, and the last one.
-            days = [-(-value // DAY) if name == "low" else value // DAY for value in values]
-            bounds = pa.array(days, pa.int32()).cast(pa.date32())
-        else:
-            bounds = pa.array(values, pa.int64()).cast(pa.timestamp("us", tz=kind.tz and "UTC"))
+        is_low = name == "low"
+        bounds = pa.array([bound_of(it, kind, rounds_up=is_low) for it in values], kind)
         place = affected.column_names.index(name)
         affected = affected.set_column(place, name, bounds)
     return affected

@@ -27,6 +27,9 @@ from livemart.refresh.running_totals import Starts, running_rows
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
 
+# Frames around times that are no farther from 1970, in microseconds, fit 64 bits.
+_FAR = 2**62
+
 _Micros = npt.NDArray[np.int64]
 _Keys = tuple[pa.Array, ...]
 
@@ -61,7 +64,7 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
     """
     if run.views.is_large:
         raise not_carried_on("more rows changed than are held in memory")
-    if not run.zone.counts_exactly(running.longest):
+    if running.longest > _FAR // 2 or not run.zone.counts_exactly(running.longest):
         raise not_carried_on("a frame of days is not as long each time")
     source = run.inputs[running.occurrence]
     running = _spelled(running, source.new.names)
@@ -309,7 +312,10 @@ def _key_conditions(table: PinnedTable, names: list[str], keys: _Keys) -> list[C
 def _micros(column: pa.ChunkedArray) -> _Micros:
     if not pa.types.is_timestamp(column.type) or column.null_count:
         raise not_carried_on("a time is NULL, or no timestamp")
-    return micros_of(column)[0]
+    times = micros_of(column)[0]
+    if len(times) and max(-int(times.min()), int(times.max())) > _FAR:
+        raise not_carried_on("a time is more than 146,000 years from 1970")
+    return times
 
 
 def _largest(rows: pa.Table, name: str, default: int = 0) -> int:

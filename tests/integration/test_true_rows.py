@@ -12,6 +12,7 @@ import pytest
 from livemart.inspect.verify import render_comparison
 from tests.bag_histories import bag_of
 from tests.integration.mini import Mini
+from tests.project_run import reasons, strategies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -205,3 +206,46 @@ def test_nan_is_above_all_numbers_in_what_reads_a_stored_table(
     assert mini.rows("mini.equal") == mini.rows("mini.kept_equal") == [{"n": 3}]
     assert [it["id"] for it in mini.rows("mini.greatest")] == ["2", "4"]
     assert list(map(str, mini.rows("mini.listed")[0]["ds"])) == ["1.0", "inf", *["nan"] * 3]
+
+
+# Days from 1970 around the last one that has microseconds, and other ones.
+_FAR_DAYS = (106_751_990, 106_751_991, 106_751_992, 106_751_998, 150_000_000, 20_000)
+
+
+@pytest.mark.extended
+def test_frames_around_times_that_do_not_fit_microseconds(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    mini = Mini(spark, tmp_path, flags={"lane": "small"})
+    day, at = "partition by k order by day", "partition by k order by at"
+    hour = "range between interval 1 hour preceding and current row"
+    mini.replace(
+        _SOURCES,
+        stored=f"select id, cast(id as int) % 2 as k, date_from_unix_date(cast(word as int)) as"
+        f" day, timestamp_micros({2**63 - 1} - cast(a[0] as bigint) * 1000000000) as at"
+        f" from {_ITEMS}",
+        by_day=f"select id, k, day, avg(id) over ({day} range between 7 preceding and current row)"
+        f" as mean, count(*) over ({day} range between current row and 3 following) as n"
+        f" from {_STORED}",
+        by_time=f"select id, k, at, count(*) over ({at} {hour}) as n from {_STORED}",
+        by_both=f"select id, k, at, count(*) over ({at} {hour}) as n, lag(id) over ({at}) as before"
+        f" from {_STORED}",
+    )
+    days = [*_FAR_DAYS, *(-it for it in _FAR_DAYS)]
+    items = [_item(it, 0.0, {}, word=str(number), a=[it]) for it, number in enumerate(days * 2)]
+    mini.deliver("items", *items)
+    mini.build()
+    changes = [
+        [_item(2, 0.0, {}, 1, word="106751991", a=[30]), _item(3, 0.0, {}, 1, word="9", a=[1])],
+        [_item(30, 0.0, {}, 1, word="106751993", a=[0]), _item(4, 0.0, {}, 1, word="106751999")],
+        [_item(31, 0.0, {}, 1, word="-150000001"), _item(8, 0.0, {}, 1, word="-106751991")],
+    ]
+    for records in changes:
+        mini.deliver("items", *records)
+
+        mini.refresh()
+
+        assert mini.differing() == []
+        done = strategies(mini.newest)
+        assert {done[name] for name in ("by_day", "by_time", "by_both")} == {"region"}
+        assert not any(reasons(mini.newest).values())

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from livemart.arrow.times import DAY, holds_time, is_time, micros_of
+from livemart.arrow.times import DAY, EVER, bound_of, holds_time, is_time, micros_of
 from livemart.epoch import epoch_micros
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)
@@ -30,6 +30,25 @@ def test_columns_become_numbers_and_nulls(column: pa.Array, expected: list[int])
 
     assert numbers.tolist() == expected
     assert is_null.tolist() == [False, True]
+
+
+def test_dates_behind_the_last_microseconds_count_as_one_moment() -> None:
+    days = pa.array([106_751_991, 106_751_992, 2**31 - 1, -106_751_992, -(2**31)], pa.int32())
+
+    numbers, _ = micros_of(pa.chunked_array([days.cast(pa.date32())]))
+
+    assert numbers.tolist() == [106_751_991 * DAY, EVER, EVER, -EVER, -EVER]
+    first = pa.array([-(2**63)], pa.int64()).cast(pa.timestamp("us"))
+    assert micros_of(pa.chunked_array([first]))[0].tolist() == [-EVER]
+
+
+@pytest.mark.parametrize(("kind", "bits"), [(pa.date32(), 31), (pa.timestamp("us"), 63)])
+def test_bounds_without_an_end_leave_out_no_time_of_a_type(kind: pa.DataType, bits: int) -> None:
+    numbers = pa.int32() if bits == 31 else pa.int64()
+
+    ends = [bound_of(micros, kind).cast(numbers).as_py() for micros in (-EVER, 2 * EVER)]
+
+    assert ends == [-(2**bits), 2**bits - 1]
 
 
 def test_only_timestamps_and_dates_are_times() -> None:

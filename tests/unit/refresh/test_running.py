@@ -187,6 +187,15 @@ def test_late_and_fresh_rows_of_one_batch_keep_their_own_columns(
     assert Counter(found) == Counter(_model([*late, *fresh], is_keyed=True))
 
 
+def test_frames_that_do_not_fit_microseconds_are_left_to_the_region(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    far = pa.array([2**63 - 1], pa.int64()).cast(_TIME)[0]
+
+    with pytest.raises(Inapplicable, match="NOT_CARRIED_ON: a time is more than 146,000 years"):
+        _refreshed([], [("a", far, 1, "Lisbon")], monkeypatch, is_keyed=True)
+
+
 def test_a_time_that_is_null_is_left_to_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Inapplicable, match="NOT_CARRIED_ON"):
         _refreshed([], [("a", None, 1, "Lisbon")], monkeypatch, is_keyed=True)
