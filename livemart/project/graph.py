@@ -146,6 +146,8 @@ class SourceTable:
     is_clock: bool = False
     is_watermarks: bool = False
     freshness: Mapping[str, Any] | None = field(default=None, compare=False)
+    disabled_seed: str | None = field(default=None, compare=False)
+    """File of the seed that would fill the table if it were enabled; None if there is none."""
 
     @property
     def arrival(self) -> Arrival:

@@ -101,6 +101,8 @@ def read_manifest(
         if test.attached_to is not None and not manifest.nodes[test.unique_id].config.where:
             tests_of.setdefault(test.attached_to, []).append(test)
     root = Path(directory)
+    disabled = {key: nodes[0] for key, nodes in manifest.disabled.items()}
+    disabled_seeds = seeds_by_source(disabled, manifest.sources)
     sources: dict[str, SourceTable] = {}
     for key, source in sorted(manifest.sources.items()):
         if key in seeds:
@@ -109,6 +111,9 @@ def read_manifest(
             # Else a project that never asks for the time would be refreshed at each tick.
             continue
         sources[key], mistakes = _source(source, root)
+        if key in disabled_seeds:
+            seed = disabled[disabled_seeds[key]]
+            sources[key] = replace(sources[key], disabled_seed=_file(seed, manifest))
         errors.extend(mistakes)
     models: dict[str, Model] = {}
     for key in _in_order(nodes):

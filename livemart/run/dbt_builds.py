@@ -21,7 +21,12 @@ from livemart.project.node_results import NodeResult, failures_of
 from livemart.refresh.frontier import Broken, Loaded, Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register
-from livemart.spark.model_errors import ModelFailedError, error_as_written, missing_sources
+from livemart.spark.model_errors import (
+    ModelFailedError,
+    error_as_written,
+    how_to_fill,
+    missing_sources,
+)
 from livemart.state.snapshots import ModelState, Snapshot
 
 
@@ -68,8 +73,7 @@ def build_models(
             "correct the model and run the command again; readers keep the last published snapshot"
         )
         if missing := missing_sources(runtime.project, failures.values()):
-            names = ", ".join(f"{source.relation} ({source.file})" for source in missing)
-            hint = f"nothing lands {names}: `livemart init --from-dbt` shows what to write there"
+            hint = how_to_fill(missing)
         raise RefreshError("MODEL_FAILED", "\n".join(failures.values()), hint=hint, models=failures)
     runtime.plans.renew()
     states: dict[str, ModelState] = {}

@@ -15,7 +15,7 @@ from livemart.errors import RefreshError
 from livemart.project.graph import Model, Project, SourceTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -103,6 +103,22 @@ def missing_sources(project: Project, messages: Iterable[str]) -> list[SourceTab
     }
     sources = project.sources.values()
     return [source for source in sources if source.stream is None and source.relation in missing]
+
+
+def how_to_fill(missing: Sequence[SourceTable]) -> str:
+    """Return the next step for sources that have no table."""
+    by_landing = [it for it in missing if it.disabled_seed is None]
+    steps = []
+    if by_landing:
+        names = ", ".join(f"{source.relation} ({source.file})" for source in by_landing)
+        steps.append(f"nothing lands {names}: `livemart init --from-dbt` shows what to write there")
+    if len(by_landing) < len(missing):
+        seeds = ", ".join(it.disabled_seed for it in missing if it.disabled_seed is not None)
+        steps.append(
+            f"the seeds that fill its sources are disabled: enable {seeds}, often by a variable "
+            "that `enabled` reads (--vars)"
+        )
+    return "; ".join(steps)
 
 
 def syntax_error(spark: SparkSession, text: str) -> tuple[int | None, str] | None:

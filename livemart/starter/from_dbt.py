@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, ConfigErrors
 from livemart.inspect.plan_report import describe_plans, render_plans
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.dbt import Dbt
@@ -79,16 +79,17 @@ def adapt_project(settings: Settings, say: Callable[[str], None]) -> None:
             project = dbt.load()
         except ConfigError as error:
             failure, (project, _) = error, dbt.parse()
+    asking, mistakes = _asking_and_mistakes(failure)
     say(describe_sources(project))
     say(describe_models(project))
     if failure is None:
         plans = ProjectPlans(project)
         report = render_plans(describe_plans(project, plans.models, plans.stored))
         say(f"strategies (`livemart plan` says more)\n{report}")
-    elif {error.code for error in getattr(failure, "errors", (failure,))} == {"DBT_NEEDS_SPARK"}:
+    if asking:
         say("strategies: models ask Spark while dbt compiles them; `livemart plan` starts one")
-    else:
-        raise failure
+    if mistakes:
+        raise ConfigErrors(mistakes)
     words = ["livemart", "build", "--project-dir", str(project_dir)]
     if settings.profiles_dir is not None:
         words += ["--profiles-dir", str(settings.profiles_dir)]
@@ -97,6 +98,17 @@ def adapt_project(settings: Settings, say: Callable[[str], None]) -> None:
     if settings.vars:
         words += ["--vars", json.dumps(settings.vars)]
     say(f"next: {shlex.join(words)}")
+
+
+def _asking_and_mistakes(
+    failure: ConfigError | None,
+) -> tuple[list[ConfigError], list[ConfigError]]:
+    """Return the errors of models that only lack a Spark to ask, and all others."""
+    asking: list[ConfigError] = []
+    mistakes: list[ConfigError] = []
+    for error in getattr(failure, "errors", (failure,)) if failure else ():
+        (asking if error.code == "DBT_NEEDS_SPARK" else mistakes).append(error)
+    return asking, mistakes
 
 
 def ensure_profile(
@@ -149,6 +161,13 @@ def describe_sources(project: Project) -> str:
     ]
     for source in sources:
         if source.stream is not None:
+            continue
+        if source.disabled_seed is not None:
+            lines.append(
+                f"  {source.source_name}.{source.name} ({source.file}) is a table that a disabled "
+                f"seed would fill, {source.disabled_seed}: enable the seed, often by a variable "
+                "that its `enabled` reads, or let livemart land the source"
+            )
             continue
         package = source.unique_id.split(".")[1]
         if package == project.name:

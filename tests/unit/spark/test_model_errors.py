@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ import pytest
 
 from livemart.errors import RefreshError
 from livemart.project.graph import Project, SourceTable, StreamSpec
-from livemart.spark.model_errors import missing_sources, model_failed
+from livemart.spark.model_errors import how_to_fill, missing_sources, model_failed
 from tests.models import make_model
 
 MODEL = make_model("model.m.totals", compiled_code="select\n  a,\n  cast(b as int) as n\nfrom m.t")
@@ -172,3 +173,14 @@ def test_a_table_that_is_not_found_is_a_source_that_nothing_lands() -> None:
 
     assert missing_sources(project, messages) == [sources[0]]
     assert missing_sources(project, []) == []
+
+
+def test_a_source_without_a_table_is_landed_or_filled_by_its_disabled_seed() -> None:
+    landed = SourceTable("source.m.a.b", "a", "b", "raw", "b", (), None, None, None, "s.yml")
+    seeded = replace(landed, name="c", identifier="c", disabled_seed="seeds/c.csv")
+
+    to_land, to_enable = how_to_fill([landed]), how_to_fill([seeded])
+
+    assert to_land.startswith("nothing lands raw.b (s.yml): `livemart init --from-dbt` shows")
+    assert "disabled: enable seeds/c.csv" in to_enable and "nothing lands" not in to_enable
+    assert how_to_fill([landed, seeded]) == f"{to_land}; {to_enable}"

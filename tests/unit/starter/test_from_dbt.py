@@ -229,14 +229,45 @@ def test_a_project_that_asks_spark_is_described_all_the_same(shop: Path, home: P
 
 @pytest.mark.extended
 def test_what_does_not_compile_is_an_error_after_the_report(shop: Path, home: Path) -> None:
-    _write(shop, {"models/broken.sql": "{{ exceptions.raise_compiler_error('no') if execute }}"})
+    _write(
+        shop,
+        {
+            "models/asks.sql": "{% set found = run_query('select 1') %} select 1 as one",
+            "models/broken.sql": "{{ exceptions.raise_compiler_error('no') if execute }}",
+        },
+    )
     said: list[str] = []
 
     with pytest.raises(ConfigError) as caught:
         adapt_project(load_settings({"project_dir": str(shop)}, environ={}), said.append)
 
     assert caught.value.code == "DBT_FAILED"
+    # A model that asks is none to correct.
+    assert "broken" in str(caught.value) and "asks" not in str(caught.value)
     assert any(text.startswith("sources: 2") for text in said)
+    assert any(text.startswith("strategies: models ask Spark") for text in said)
+
+
+def test_a_source_whose_seed_is_disabled_names_the_seed(shop: Path, home: Path) -> None:
+    seeds = "seeds: {shop: {+schema: raw, +enabled: \"{{ var('samples', false) }}\"}}\n"
+    _write(
+        shop,
+        {
+            "dbt_project.yml": (shop / "dbt_project.yml").read_text() + seeds,
+            "macros/schemas.sql": (
+                "{% macro generate_schema_name(name, node) %}{{ name or 'mart' }}{% endmacro %}"
+            ),
+            "seeds/orders.csv": "order_id\n1\n",
+        },
+    )
+
+    report = _adapt(shop)
+
+    assert (
+        "till.orders (models/_sources.yml) is a table that a disabled seed would fill, "
+        "seeds/orders.csv: enable the seed"
+    ) in report
+    assert "till.visits (models/_sources.yml) is read where it is" in report
 
 
 def test_a_folder_without_a_project_and_yaml_that_is_none_are_errors(
