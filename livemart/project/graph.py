@@ -324,6 +324,12 @@ class Project:
         """Return a model or a test."""
         return self.models.get(unique_id) or self.tests[unique_id]
 
+    def seed_of_another_schema(self, source: SourceTable) -> Model | None:
+        """Return the seed whose table has the name of a source, but is in another schema."""
+        seeds = (model for model in self.models.values() if model.materialized == "seed")
+        name = source.identifier.lower()
+        return next((seed for seed in seeds if seed.identifier.lower() == name), None)
+
     def asking(self, unique_id: str) -> list[str]:
         """Return the `parts` of a node that asked the warehouse."""
         return [part for part in self.parts(unique_id) if part in self.questions]

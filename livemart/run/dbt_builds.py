@@ -73,7 +73,7 @@ def build_models(
             "correct the model and run the command again; readers keep the last published snapshot"
         )
         if missing := missing_sources(runtime.project, failures.values()):
-            hint = how_to_fill(missing)
+            hint = how_to_fill(runtime.project, missing)
         raise RefreshError("MODEL_FAILED", "\n".join(failures.values()), hint=hint, models=failures)
     runtime.plans.renew()
     states: dict[str, ModelState] = {}

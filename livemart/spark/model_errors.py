@@ -105,20 +105,23 @@ def missing_sources(project: Project, messages: Iterable[str]) -> list[SourceTab
     return [source for source in sources if source.stream is None and source.relation in missing]
 
 
-def how_to_fill(missing: Sequence[SourceTable]) -> str:
+def how_to_fill(project: Project, missing: Sequence[SourceTable]) -> str:
     """Return the next step for sources that have no table."""
-    by_landing = [it for it in missing if it.disabled_seed is None]
-    steps = []
-    if by_landing:
-        names = ", ".join(f"{source.relation} ({source.file})" for source in by_landing)
-        steps.append(f"nothing lands {names}: `livemart init --from-dbt` shows what to write there")
-    if len(by_landing) < len(missing):
-        seeds = ", ".join(it.disabled_seed for it in missing if it.disabled_seed is not None)
-        steps.append(
-            f"the seeds that fill its sources are disabled: enable {seeds}, often by a variable "
-            "that `enabled` reads (--vars)"
-        )
-    return "; ".join(steps)
+    to_land, disabled, elsewhere = list[str](), list[str](), list[str]()
+    for source in missing:
+        if source.disabled_seed is not None:
+            disabled.append(source.disabled_seed)
+        elif (seed := project.seed_of_another_schema(source)) is not None:
+            elsewhere.append(f"{source.relation} from {seed.relation}")
+        else:
+            to_land.append(f"{source.relation} ({source.file})")
+    steps = {
+        "nothing lands {}: `livemart init --from-dbt` shows what to write there": to_land,
+        "seeds that fill its sources are disabled: enable {}, often by a variable that `enabled` "
+        "reads (--vars)": disabled,
+        "seeds of these sources are in another schema: fill {}, by one schema for both": elsewhere,
+    }
+    return "; ".join(step.format(", ".join(names)) for step, names in steps.items() if names)
 
 
 def syntax_error(spark: SparkSession, text: str) -> tuple[int | None, str] | None:

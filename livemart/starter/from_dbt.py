@@ -169,6 +169,13 @@ def describe_sources(project: Project) -> str:
                 "that its `enabled` reads, or let livemart land the source"
             )
             continue
+        if (seed := project.seed_of_another_schema(source)) is not None:
+            lines.append(
+                f"  {source.source_name}.{source.name} ({source.file}) is {source.relation}, and "
+                f"the seed {seed.file} is {seed.relation}. It fills the source if both are in one "
+                "schema: set that of the profile, or `+schema` of the seed"
+            )
+            continue
         package = source.unique_id.split(".")[1]
         if package == project.name:
             place, do, suggested = source.file, "fill in", suggested_meta(source, project)

@@ -175,12 +175,16 @@ def test_a_table_that_is_not_found_is_a_source_that_nothing_lands() -> None:
     assert missing_sources(project, []) == []
 
 
-def test_a_source_without_a_table_is_landed_or_filled_by_its_disabled_seed() -> None:
+def test_a_source_without_a_table_is_landed_or_filled_by_a_seed() -> None:
     landed = SourceTable("source.m.a.b", "a", "b", "raw", "b", (), None, None, None, "s.yml")
-    seeded = replace(landed, name="c", identifier="c", disabled_seed="seeds/c.csv")
+    disabled = replace(landed, identifier="c", disabled_seed="seeds/c.csv")
+    elsewhere = replace(landed, identifier="D")
+    seed = replace(make_model("seed.m.d", schema="mart"), identifier="d", materialized="seed")
+    project = Project("m", ".", "m", {}, {seed.unique_id: seed}, {}, {})
 
-    to_land, to_enable = how_to_fill([landed]), how_to_fill([seeded])
+    steps = [how_to_fill(project, [source]) for source in (landed, disabled, elsewhere)]
 
-    assert to_land.startswith("nothing lands raw.b (s.yml): `livemart init --from-dbt` shows")
-    assert "disabled: enable seeds/c.csv" in to_enable and "nothing lands" not in to_enable
-    assert how_to_fill([landed, seeded]) == f"{to_land}; {to_enable}"
+    assert steps[0].startswith("nothing lands raw.b (s.yml): `livemart init --from-dbt` shows")
+    assert "disabled: enable seeds/c.csv" in steps[1]
+    assert "in another schema: fill raw.d from mart.d" in steps[2]
+    assert how_to_fill(project, [landed, disabled, elsewhere]) == "; ".join(steps)

@@ -248,8 +248,8 @@ def test_what_does_not_compile_is_an_error_after_the_report(shop: Path, home: Pa
     assert any(text.startswith("strategies: models ask Spark") for text in said)
 
 
-def test_a_source_whose_seed_is_disabled_names_the_seed(shop: Path, home: Path) -> None:
-    seeds = "seeds: {shop: {+schema: raw, +enabled: \"{{ var('samples', false) }}\"}}\n"
+def test_a_source_names_the_seed_that_would_fill_it(shop: Path, home: Path) -> None:
+    seeds = "seeds: {shop: {orders: {+schema: raw, +enabled: \"{{ var('samples', false) }}\"}}}\n"
     _write(
         shop,
         {
@@ -258,6 +258,7 @@ def test_a_source_whose_seed_is_disabled_names_the_seed(shop: Path, home: Path) 
                 "{% macro generate_schema_name(name, node) %}{{ name or 'mart' }}{% endmacro %}"
             ),
             "seeds/orders.csv": "order_id\n1\n",
+            "seeds/visits.csv": "visit_id\n1\n",
         },
     )
 
@@ -267,7 +268,10 @@ def test_a_source_whose_seed_is_disabled_names_the_seed(shop: Path, home: Path) 
         "till.orders (models/_sources.yml) is a table that a disabled seed would fill, "
         "seeds/orders.csv: enable the seed"
     ) in report
-    assert "till.visits (models/_sources.yml) is read where it is" in report
+    assert (
+        "till.visits (models/_sources.yml) is raw.visits, and the seed seeds/visits.csv is "
+        "mart.visits. It fills the source if both are in one schema"
+    ) in report
 
 
 def test_a_folder_without_a_project_and_yaml_that_is_none_are_errors(
