@@ -46,6 +46,10 @@ region keys=(dish_id) unique=(dish_id);
 select orders.order_id, restaurants.restaurant_name from bronze.orders as orders, bronze.restaurants as restaurants where orders.restaurant_id = restaurants.restaurant_id and orders.amount > 3;
 signed rows lookups=1/1 keys=(order_id) unique=(order_id);
 
+# title: an equality that each branch of an OR repeats
+select orders.order_id, restaurants.restaurant_name from bronze.orders as orders, bronze.restaurants as restaurants where (orders.restaurant_id = restaurants.restaurant_id and orders.amount > 3) or (orders.restaurant_id = restaurants.restaurant_id and restaurants.currency_code = 'EUR');
+signed rows lookups=1/1 keys=(order_id) unique=(order_id);
+
 # title: EXISTS in the select list
 select dish_id, exists (select 1 from bronze.restaurants as r where r.restaurant_id = d.restaurant_id) as known from bronze.dishes as d;
 region keys=(dish_id) unique=(dish_id);

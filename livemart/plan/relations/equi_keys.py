@@ -38,11 +38,18 @@ class EquiKey:
 
 
 def equi_keys(condition: Expr | None, right_qualifiers: frozenset[str]) -> list[EquiKey]:
-    """Return the equalities between the two sides among the conjuncts of a join condition."""
+    """Return the equalities between the two sides among the conjuncts of a join condition.
+
+    An equality that each branch of an OR repeats holds for every joined row, too.
+    """
     if condition is None:
         return []
     keys: list[EquiKey] = []
     for conjunct in conjuncts(condition):
+        if isinstance(conjunct, exp.Or):
+            others = equi_keys(conjunct.right, right_qualifiers)
+            keys += [key for key in equi_keys(conjunct.left, right_qualifiers) if key in others]
+            continue
         if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
             continue
         left, right = conjunct.left, conjunct.right

@@ -67,6 +67,16 @@ _QUERIES = {
     "facts behind two tables that they look up": """
         select z.q, count(*) as n, sum(t.y) as total from s.z as z, s.u as u, s.t as t
         where z.g = u.g and u.k = t.k group by z.q""",
+    "a key that each branch of a comma join's condition repeats": """
+        select u.g, count(*) as n, max(t.y) as most from s.t as t, s.u as u
+        where (t.k = u.k and t.x > 1) or (u.v > 1 and t.k = u.k) group by u.g""",
+    "a key that each branch of a left join's condition repeats": """
+        select t.id, u.g, u.v from s.t as t
+        left join s.u as u on (t.k = u.k and t.x > 1) or (t.k = u.k and u.v > 1)""",
+    "a key that each branch of a subquery's condition repeats": """
+        select t.id, (
+            select max(u.v) from s.u as u where (u.k = t.k and u.v > 1) or (u.k = t.k and u.g = 'a')
+        ) as most from s.t as t""",
     "a key of a comma join that a subquery gives": """
         select a.id, b.g from s.t a, s.z c, s.w b
         where a.k = c.g and b.x = (select max(a.x) from s.w a where a.k = c.g)""",
