@@ -48,6 +48,7 @@ from livemart.serve.openapi import describe
 from livemart.serve.owner.answers import Answers
 from livemart.serve.owner.pull import restaurants_router
 from livemart.serve.owner.stream import restaurant_stream_router
+from livemart.serve.shares.begins import Begins
 from livemart.serve.shares.shares import FIGURES, PULLS, Shares
 from livemart.settings import Settings
 from livemart.state.places import LocalFolder
@@ -134,6 +135,7 @@ def create_app(
     app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
     install_problems(app, lambda: hub.newest_known(now()))
     app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)
+    app.add_middleware(Begins, measurements=measurements)
     app.add_middleware(Envelope, measurements=measurements, larger={INGEST_PATH: MOST_INGEST_BYTES})
     app.add_middleware(Compressed)
     # Outermost: all the others see a GET.

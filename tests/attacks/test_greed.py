@@ -13,7 +13,10 @@ from typing import Any
 import httpx2
 import pyarrow as pa
 import pytest
+from starlette.requests import Request
 
+from livemart.serve.auth import callers
+from livemart.serve.auth.callers import Caller
 from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.http.held_bytes import HeldBytes
 from livemart.store.snapshot_view import SnapshotView
@@ -84,6 +87,56 @@ def test_others_are_served_while_a_greedy_token_waits_and_one_too_many_is_refuse
     assert answers == [200] * 10
     assert 'livemart_refused_pulls_total{reason="at_once"} 1.0' in told
     assert "livemart_waiting_pulls 0.0" in told
+
+
+def test_requests_of_a_greedy_token_do_not_begin_before_anothers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in memory, and quick. In the order of their arrival all 50 came first."""
+    url = str(make_settings(tmp_path).store_url)
+    fill_store(url, reference_tables([]))
+    with closing(TokenStore(url)) as tokens:
+        (greedy, greedy_id), (other, other_id) = (
+            (text, token.token_id)
+            for text, token in (tokens.create(name, is_admin=True) for name in ("greedy", "other"))
+        )
+    begun: list[str | None] = []
+    is_begun, may_go_on = threading.Event(), threading.Event()
+    find_caller = callers.current_caller
+
+    def note_begin(request: Request) -> Caller:
+        caller = find_caller(request)
+        begun.append(caller.token_id)
+        is_begun.set()
+        assert may_go_on.wait(PATIENCE_S)
+        return caller
+
+    monkeypatch.setattr(callers, "current_caller", note_begin)
+    with server(tmp_path) as address, ExitStack() as stack:
+
+        def ask(client: socket.socket, path: str, token: str) -> None:
+            head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}"
+            client.sendall(f"{head}\r\n\r\n".encode())
+
+        clients = []
+        for _ in range(51):
+            clients.append(stack.enter_context(socket.create_connection(address, PATIENCE_S)))
+            ask(clients[-1], "/healthz", "")
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += clients[-1].recv(4_096)
+        # The event loop waits in the first one until all have arrived, the other's last.
+        ask(clients[0], "/v1/models", greedy)
+        assert is_begun.wait(PATIENCE_S)
+        for client in clients[1:-1]:
+            ask(client, "/v1/models", greedy)
+        ask(clients[-1], "/v1/models", other)
+        may_go_on.set()
+        for client in clients:
+            assert client.recv(12) == b"HTTP/1.1 200"
+
+    assert (begun.count(greedy_id), begun.count(other_id)) == (50, 1)
+    assert begun.index(other_id) <= 2
 
 
 @pytest.mark.extended

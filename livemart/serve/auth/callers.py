@@ -197,6 +197,23 @@ def current_caller(request: Request) -> Caller:
     raise ProblemError("TOKEN_MISSING", "send `Authorization: Bearer <token>`, or sign in")
 
 
+def shown_token_id(request: Request) -> str | None:
+    """Return the id of the token that a request shows, or its session; None if it shows none.
+
+    Only that it is no other's: it may be revoked or expired.
+    """
+    header = request.headers.get("authorization")
+    if header is not None:
+        kind, _, text = header.partition(" ")
+        token = (
+            part_of(request, Guard).book.find(text.strip()) if kind.lower() == "bearer" else None
+        )
+        return None if token is None else token.token_id
+    cookie = request.cookies.get(cookie_name(_is_secure(request)))
+    signed = None if cookie is None else _signed(request, cookie)
+    return None if signed is None else signed[0].token_id
+
+
 async def require_caller(request: Request) -> Caller:
     """Return who asks; on the event loop, since it asks only memory.
 
@@ -212,7 +229,7 @@ async def require_caller(request: Request) -> Caller:
 CallerOf = Annotated[Caller, Depends(require_caller)]
 
 
-def require_admin(caller: CallerOf) -> Caller:
+async def require_admin(caller: CallerOf) -> Caller:
     """Return who asks, if it may read everything; to any other there is no such path.
 
     Raises:

@@ -17,8 +17,10 @@ from livemart.errors import nearest
 from livemart.serve.http.problems import ProblemError
 
 
-def refuse_unread(request: Request) -> None:
+async def refuse_unread(request: Request) -> None:
     """Refuse a request whose query has an unknown parameter, or one twice that is no list.
+
+    On the event loop: a thread would be for nothing, and requests would wait for it.
 
     Raises:
         ProblemError: PARAMETER_UNKNOWN, PARAMETER_REPEATED.

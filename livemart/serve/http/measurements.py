@@ -48,6 +48,9 @@ class Measurements:
         gauge = partial(Gauge, registry=self._registry)
         self.streams = gauge("livemart_streams", "Open streams.")
         self.waiting_pulls = gauge("livemart_waiting_pulls", "Pulls that wait for their turn.")
+        self.waiting_requests = gauge(
+            "livemart_waiting_requests", "Requests that wait until their caller's next one begins."
+        )
         self._refused = Counter(
             "livemart_refused_pulls",
             "Pulls that were refused since their caller has taken its share.",

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar, cast
 
 from livemart.serve.http.problems import ProblemError
+from livemart.serve.live.fair_threads import FairThreads
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.shelf import Answer, Shelf
 from livemart.serve.live.side_processes import SideProcessError, SideProcesses
+from livemart.serve.shares.round_robin import LINE
 from livemart.store.reader import StoreReader
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
@@ -40,13 +42,13 @@ class Readings:
         self._reader = reader
         self._hub = hub
         self._side = side
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
+        self._threads = FairThreads(_THREADS, "store")
         self._shelf = Shelf()
         self._in_flight: dict[Hashable, asyncio.Task[Any]] = {}
 
     def close(self) -> None:
         """Give the threads back, and end the side processes."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
         if self._side is not None:
             self._side.close()
 
@@ -124,10 +126,15 @@ class Readings:
     async def share(
         self, key: Hashable, load: Callable[[], Coroutine[Any, Any, _Result]]
     ) -> _Result:
-        """Return the result of `load`, which runs once for all who want `key` at the same time."""
+        """Return the result of `load`, which runs once for all who want `key` at the same time.
+
+        It waits in a separate line: not behind others of the one who asked first.
+        """
         task = self._in_flight.get(key)
         if task is None:
-            task = self._in_flight[key] = asyncio.create_task(load())
+            context = copy_context()
+            context.run(LINE.set, key)
+            task = self._in_flight[key] = asyncio.create_task(load(), context=context)
             task.add_done_callback(lambda _: self._in_flight.pop(key, None))
         # One who leaves must not take the others' result along.
         return cast(_Result, await asyncio.shield(task))
@@ -141,17 +148,15 @@ class Readings:
         return await self._run(self._threads, function, *arguments)
 
     async def _run(
-        self, threads: ThreadPoolExecutor, function: Callable[..., _Result], *arguments: Any
+        self, threads: FairThreads, function: Callable[..., _Result], *arguments: Any
     ) -> _Result:
-        loop = asyncio.get_running_loop()
         reading: asyncio.Future[_Result] | None = None
         try:
             while True:
                 if (away := self._hub.away) is not None:
                     raise away
                 if reading is None:
-                    call = partial(function, *arguments)
-                    reading = loop.run_in_executor(threads, call)
+                    reading = asyncio.wrap_future(threads.submit(partial(function, *arguments)))
                 await asyncio.wait({reading}, timeout=_LOOK_UP_EVERY_S)
                 if reading.done():
                     return reading.result()

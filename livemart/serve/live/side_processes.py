@@ -14,7 +14,6 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from multiprocessing.connection import Connection
 from queue import LifoQueue
@@ -22,6 +21,7 @@ from typing import Any
 
 import structlog
 
+from livemart.serve.live.fair_threads import FairThreads
 from livemart.serve.live.shelf import Answer
 from livemart.store.reader import StoreReader
 
@@ -48,7 +48,7 @@ class SideProcesses:
     """
 
     def __init__(self, url: str) -> None:
-        self.threads = ThreadPoolExecutor(MOST_PROCESSES, thread_name_prefix="side")
+        self.threads = FairThreads(MOST_PROCESSES, "side")
         self._url = url
         self._is_closed = False
         # The one that was used last is used first: as long as one is enough, there is one.
@@ -94,7 +94,7 @@ class SideProcesses:
         self._is_closed = True
         for process in self._all:
             process.kill()
-        self.threads.shutdown(wait=False, cancel_futures=True)
+        self.threads.close()
 
 
 class _SideProcess:

@@ -22,6 +22,7 @@ from livemart.serve.owner.restaurant import (
     RestaurantBodies,
     read_restaurants,
 )
+from livemart.serve.shares.round_robin import LINE, RoundRobin
 from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
 
@@ -53,6 +54,8 @@ class Answers:
         # The panes of restaurants whose trend was asked for: the next snapshot changes a few.
         self._panes: dict[str, Answer[Panes]] = {}
         self._waiting: dict[str, _Request] = {}
+        # Their names, in turns of those who asked first for each.
+        self._turns = RoundRobin[str]()
         self._reading: asyncio.Task[None] | None = None
         # Restaurants are read by one thread at a time: more would keep the event loop waiting.
         self._turn = asyncio.Lock()
@@ -119,6 +122,7 @@ class Answers:
         if request is None:
             result = asyncio.get_running_loop().create_future()
             request = self._waiting[name] = _Request(result, parts)
+            self._turns.put(LINE.get(), name)
             if self._reading is None or self._reading.done():
                 self._reading = asyncio.create_task(self._read_waiting())
         request.parts |= parts
@@ -128,7 +132,8 @@ class Answers:
         """Read all that callers wait for by now in one query; later questions in the next."""
         while self._waiting:
             async with self._turn:
-                names = list(self._waiting)[:_TOGETHER]
+                count = min(len(self._turns), _TOGETHER)
+                names = [self._turns.take() for _ in range(count)]
                 requests = {name: self._waiting.pop(name) for name in names}
                 try:
                     bodies = await self._read_requested(requests)
@@ -171,6 +176,8 @@ class Answers:
             parts: what to read of each restaurant; panes that were read before are kept current.
             states: the windows whose state is made at once, by restaurant.
         """
+        # All who asked for one of them wait, and streams: in a line that is no caller's.
+        LINE.set("restaurants")
         earlier = {name: self._panes[name] for name in parts if name in self._panes}
 
         def read(view: SnapshotView) -> dict[str, RestaurantBodies]:

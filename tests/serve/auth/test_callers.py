@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -125,9 +126,9 @@ def test_an_open_stream_ends_with_its_token_and_that_of_nobody_with_the_first_on
 
 
 def test_to_others_there_is_no_path_for_admins() -> None:
-    assert require_admin(Caller(None)) == Caller(None)
+    assert asyncio.run(require_admin(Caller(None))) == Caller(None)
     with pytest.raises(ProblemError) as caught:
-        require_admin(Caller(frozenset()))
+        asyncio.run(require_admin(Caller(frozenset())))
     assert caught.value.code == "NOT_FOUND"
 
 

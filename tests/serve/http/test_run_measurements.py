@@ -77,6 +77,7 @@ def of_runs(served: Site) -> dict[str, float]:
         "strategy",
         "connections",
         "waiting_pulls",
+        "waiting_requests",
         "refused_pulls",
     )
     return {

@@ -15,8 +15,10 @@ import pytest
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.http.problems import ProblemError
+from livemart.serve.live import readings as readings_module
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.readings import Readings
+from livemart.serve.shares.round_robin import LINE
 from livemart.store.reader import StoreReader
 from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
@@ -123,6 +125,41 @@ def test_one_who_leaves_does_not_take_the_others_result_along() -> None:
 
     assert asyncio.run(ask()) == 1
     assert reader.reads == 1
+
+
+def test_readings_take_turns_of_callers_and_a_shared_one_has_a_separate_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One who waits for it does not wait for the others of the one who asked first."""
+    monkeypatch.setattr(readings_module, "_THREADS", 1)
+    reader, done = FakeReader(published(1)), list[str]()
+
+    async def ask() -> None:
+        async with reading(reader) as (readings, _):
+            await readings.newest()
+            reader.may_read.clear()
+
+            async def read(name: str) -> None:
+                LINE.set(name[0])
+                await readings.read_fresh(lambda view: done.append(name))
+
+            async def share() -> None:
+                LINE.set("a")
+                await readings.read("key", lambda view: done.append("shared"))
+
+            async with asyncio.TaskGroup() as group:
+                group.create_task(read("x"))
+                await asyncio.to_thread(wait_until, lambda: reader.reads > 0)
+                for name in ("a1", "a2", "a3", "b1"):
+                    group.create_task(read(name))
+                group.create_task(share())
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                reader.may_read.set()
+
+    asyncio.run(ask())
+
+    assert done == ["x", "a1", "b1", "shared", "a2", "a3"]
 
 
 def test_a_snapshot_that_a_reading_came_upon_is_the_newest() -> None:
