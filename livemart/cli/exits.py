@@ -7,6 +7,7 @@ Used by every command. Exit codes: 0 ok; 1 a check or a model failed, or the sna
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import traceback
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from livemart.check.checks import TestResult
     from livemart.cli.interrupts import Interrupts
     from livemart.run.pipeline import RunOutcome
+
+
+# After SIGINT and SIGTERM.
+_SIGNALED = (130, 143)
 
 
 @contextmanager
@@ -52,6 +57,22 @@ def interruptible(
             raise
         if interrupts.exit_code is not None:
             sys.exit(interrupts.exit_code)
+
+
+@contextmanager
+def leaving_threads() -> Iterator[None]:
+    """Let the process end with the block, which has closed everything, after a signal.
+
+    Python waits for threads at its end, and one may wait for a store that does not answer.
+    """
+    try:
+        yield
+    except SystemExit as end:
+        if isinstance(end.code, int) and end.code in _SIGNALED:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(end.code)
+        raise
 
 
 @contextmanager

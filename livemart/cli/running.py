@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from livemart.cli.exits import finish, interruptible, reported_errors
+from livemart.cli.exits import finish, interruptible, leaving_threads, reported_errors
 from livemart.cli.flags import flag_words
 from livemart.cli.tether import Tether
 from livemart.intervals import format_interval
@@ -59,7 +59,10 @@ def run_stream(flags: dict[str, Any], tether: Tether | None = None) -> None:
 
 def run_server(flags: dict[str, Any], tether: Tether | None = None) -> None:
     """Serve until a signal; a supervisor hears by the tether that it is ready."""
-    with reported_errors(flags, extra="serve", reads_warehouse=True) as settings:
+    with (
+        leaving_threads(),
+        reported_errors(flags, extra="serve", reads_warehouse=True) as settings,
+    ):
         from livemart.observe.logs import configure_logs
         from livemart.serve.server import open_server
 

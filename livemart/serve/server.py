@@ -39,7 +39,9 @@ from livemart.settings import Settings
 from livemart.store.reader import StoreReader
 
 # Streams end at once; only answers under way are waited for, and then readings without an answer.
+# Together with the rest of the end this is less than the 10 s after which Docker kills.
 _PATIENCE_S = 5
+_LAST_READINGS_S = 2
 # That the server closes its sockets is waited for whatever keeps the machine busy.
 _CLOSED_WITHIN_S = 60
 _BACKLOG = 4_096
@@ -195,7 +197,7 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
         is_running = False
         server.should_exit = True
         server.is_closed.wait(_CLOSED_WITHIN_S)
-        thread.join(_PATIENCE_S)
+        thread.join(_LAST_READINGS_S)
         sys.setswitchinterval(before)
         gc.set_threshold(*thresholds)
         gc.unfreeze()

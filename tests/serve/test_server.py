@@ -11,7 +11,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,6 +34,8 @@ from livemart.store.store import Store
 from tests.serve.apps import Site, bearer, make_settings, server, site
 from tests.serve.live.events import open_stream
 from tests.serve.processes import serving
+from tests.store.postgres import Postgres
+from tests.store.silent_proxy import silent_proxy
 from tests.store.stores import fill_store, make_snapshot, reference_tables
 from tests.waits import PATIENCE_S, wait_until
 
@@ -156,6 +158,96 @@ def test_it_ends_though_a_client_takes_nothing(tmp_path: Path) -> None:
     assert process.returncode == 143
     # To give up who takes nothing is no fault.
     assert not [line for line in said if "request_failed" in line]
+
+
+# Nothing but the end of the server gives up a slow client, or a store that says nothing.
+_ENDLESS = """
+import sys
+from livemart.cli.commands import cli
+from livemart.serve import server
+from livemart.serve.connections import protocol
+from livemart.serve.live import streams
+from livemart.store import connections, sessions
+
+server._PATIENCE_S = server._LAST_READINGS_S = 0.5
+streams._SEND_TIMEOUT_S = sessions.SILENT_S = connections._CONNECT_SECONDS = 3_600
+protocol.HEAD_S = protocol.BODY_S = protocol.TAKEN_S = protocol.STALLED_S = 3_600
+cli(sys.argv[1:], prog_name="livemart")
+"""
+_LOGGED = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z (info|warning) [a-z_]+( |$)")
+_HOST = b"Host: localhost\r\n"
+_POST = b"POST /login HTTP/1.1\r\n" + _HOST + b"Content-Type: application/x-www-form-urlencoded\r\n"
+_PULL = b"GET /v1/models/wide?limit=10000 HTTP/1.1\r\n" + _HOST + b"\r\n"
+_SLOW_CLIENTS = {
+    "silent": b"",
+    "half a header": b"GET /healthz HTTP/1.1\r\nHo",
+    "half a body": _POST + b"Content-Length: 90\r\n\r\ntoken=x",
+    "half a chunk": _POST + b"Transfer-Encoding: chunked\r\n\r\n5\r\ntok",
+    "a body that is asked for": _POST + b"Expect: 100-continue\r\nContent-Length: 7\r\n\r\n",
+    "an untaken answer": _PULL,
+    "untaken answers": _PULL * 3,
+    "an untaken stream": b"GET /v1/models/wide/stream?after=0 HTTP/1.1\r\n" + _HOST + b"\r\n",
+    "a stream of states": b"GET /v1/restaurants/r1/stream HTTP/1.1\r\n" + _HOST + b"\r\n",
+    "a stream of changes": b"GET /v1/models/wide/stream HTTP/1.1\r\n" + _HOST + b"\r\n",
+    "an answered request": b"GET /healthz HTTP/1.1\r\n" + _HOST + b"\r\n",
+}
+_ANSWERED = tuple(name for name in _SLOW_CLIENTS if name.startswith(("a stream", "an ", "unt")))
+
+
+def test_the_patience_of_an_end_fits_into_that_of_docker() -> None:
+    """10 s: what is left is for the end of the process."""
+    assert server_module._PATIENCE_S + server_module._LAST_READINGS_S <= 8
+
+
+# 8 s: a process, and half a second of patience.
+@pytest.mark.extended
+def test_it_ends_without_a_traceback_beside_slow_clients_of_every_kind(tmp_path: Path) -> None:
+    warehouse, tables = tmp_path / "warehouse", reference_tables([])
+    tables["wide"] = pa.table({"n": range(4_000), "text": ["x" * 2_000] * 4_000})
+    fill_store(f"sqlite:///{warehouse}/_livemart/serving.db", tables)
+
+    with serving(warehouse, program=_ENDLESS) as (process, port, said), ExitStack() as stack:
+        for name, request in _SLOW_CLIENTS.items():
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.settimeout(PATIENCE_S)
+            client.connect(("127.0.0.1", port))
+            client.sendall(request)
+            if name in _ANSWERED:
+                assert client.recv(12) == b"HTTP/1.1 200", name
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE_S)
+
+    assert process.returncode == 143
+    assert [line for line in said[2:] if not _LOGGED.match(line) or "Traceback" in line] == []
+    assert len(said) < 10
+
+
+# 5 s.
+@pytest.mark.extended
+def test_it_ends_though_readings_wait_for_a_store_that_says_nothing(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    """Python would wait for the threads that read: as long as the store says nothing."""
+    warehouse = tmp_path / "warehouse"
+    warehouse.mkdir()
+    direct = postgres.new_store()
+    fill_store(direct, reference_tables([]))
+    with silent_proxy(postgres) as proxy, ExitStack() as stack:
+        flags = ("--store", proxy.url(direct))
+        process, port, said = stack.enter_context(serving(warehouse, *flags, program=_ENDLESS))
+        path = "/v1/restaurants/r1/metrics"
+        assert httpx2.get(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE_S).status_code == 200
+        proxy.silence()
+        clients = []
+        for path in ("/v1/models/restaurant_top_dishes", "/v1/restaurants/r2/metrics", "/r/r1"):
+            clients.append(stack.enter_context(socket.create_connection(("127.0.0.1", port))))
+            clients[-1].sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE_S)
+
+    assert process.returncode == 143
+    assert [line for line in said[2:] if not _LOGGED.match(line) or "Traceback" in line] == []
 
 
 def test_it_serves_before_there_is_a_store_and_shows_what_another_process_fills(

@@ -5,6 +5,7 @@ Used where a client decides how often something happens: it must not fill a disk
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -56,7 +57,8 @@ class RareLog:
 class _ToRareLog(logging.Handler):
     """Hands records of the standard library's logging over; the template of a message is its kind.
 
-    A record with an exception has its traceback.
+    A record with an exception has its traceback. An answer that the end of the server cuts off is
+    no fault: another record counts these.
     """
 
     def __init__(self, log: RareLog) -> None:
@@ -64,6 +66,8 @@ class _ToRareLog(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
+            return
         keys: dict[str, Any] = {"exc_info": record.exc_info} if record.exc_info else {}
         self._log.tell(
             "server_warning",

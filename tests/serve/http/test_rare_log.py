@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import structlog
@@ -34,6 +35,7 @@ def test_what_a_library_logs_is_an_event_by_the_template_of_its_message() -> Non
         for number in range(3):
             logger.warning("request %d is not valid\nmore", number)
         logger.info("a request")
+        logger.error("cut off by the end of the server", exc_info=asyncio.CancelledError())
     logger.addHandler(logging.NullHandler())
     logger.warning("no one listens any more")
 
