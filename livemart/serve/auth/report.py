@@ -51,8 +51,8 @@ def check_place(settings: Settings, tenants: Sequence[str] = (), *, unseen: bool
         unseen: take tenants that no served row belongs to.
 
     Raises:
-        StateError: NOTHING_PUBLISHED, if neither the store nor the warehouse holds a snapshot and
-            there is no project; TENANT_UNKNOWN.
+        StateError: NOTHING_PUBLISHED, if the store holds no snapshot and tenants are named, or
+            neither does the warehouse and there is no project; TENANT_UNKNOWN.
         PublishError: STORE_UNREACHABLE.
     """
     if settings.store_url is None:
@@ -71,16 +71,22 @@ def check_place(settings: Settings, tenants: Sequence[str] = (), *, unseen: bool
                     "--unseen if its rows will arrive later",
                 )
             return place
-    if SnapshotLog(settings.warehouse).newest() is None:
-        if missing := why_no_project(settings.project_dir):
-            raise StateError(
-                "NOTHING_PUBLISHED",
-                f"{place}: nothing was ever published there, and {settings.project_dir} holds no "
-                f"project: {missing}",
-                hint=f"{ways_to_a_project(settings.project_dir)}; or name --warehouse or --store",
-            )
-        return f"{place}, where nothing is published yet"
-    return place
+    missing = why_no_project(settings.project_dir)
+    if missing and SnapshotLog(settings.warehouse).newest() is None:
+        raise StateError(
+            "NOTHING_PUBLISHED",
+            f"{place}: nothing was ever published there, and {settings.project_dir} holds no "
+            f"project: {missing}",
+            hint=f"{ways_to_a_project(settings.project_dir)}; or name --warehouse or --store",
+        )
+    if tenants and not unseen:
+        raise StateError(
+            "NOTHING_PUBLISHED",
+            f"{place}: nothing is published there yet, so no row says which tenants exist; found "
+            f"--tenant {', '.join(tenants)}",
+            hint="run `livemart build` first, or add --unseen if its rows will arrive later",
+        )
+    return f"{place}, where nothing is published yet"
 
 
 def _has_rows(view: SnapshotView, tenant: str) -> bool:

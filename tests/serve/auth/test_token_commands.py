@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from livemart.cli.commands import cli
 from livemart.errors import StateError
 from livemart.serve.auth.report import check_place
+from livemart.state.snapshots import SnapshotLog
 from tests.serve.apps import make_settings
 from tests.store.stores import fill_store, reference_tables
 
@@ -30,7 +31,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_tokens_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:
     runner, places = CliRunner(), ["--warehouse", str(tmp_path / "warehouse")]
 
-    made = runner.invoke(cli, ["token", "create", "--name", "till", "--tenant", "r1", *places])
+    flags = ["--name", "till", "--tenant", "r1", "--unseen"]
+    made = runner.invoke(cli, ["token", "create", *flags, *places])
     listed = runner.invoke(cli, ["token", "list", "--output", "json", *places])
 
     text = made.stdout.strip()
@@ -107,6 +109,38 @@ def test_a_token_in_the_wrong_folder_makes_no_store(
     assert answer.exit_code == 2
     assert "NOTHING_PUBLISHED: " in answer.stderr and "holds no project" in answer.stderr
     assert not list(wrong.iterdir())
+
+
+def test_a_tenant_of_a_project_that_was_never_built_is_refused_unless_its_rows_are_to_come(
+    tmp_path: Path, project: Path
+) -> None:
+    """No row says which tenants exist, so a misspelled one would pass, and read nothing."""
+    places, runner = ["--warehouse", str(tmp_path / "warehouse")], CliRunner()
+    flags = ["--name", "till", "--tenant", "r1", "--tenant", "r2", *places]
+
+    refused = runner.invoke(cli, ["token", "create", *flags])
+    is_made = (tmp_path / "warehouse").exists()
+    sender = runner.invoke(cli, ["token", "create", "--name", "x", "--ingest", "orders", *places])
+    unseen = runner.invoke(cli, ["token", "create", *flags, "--unseen"])
+
+    assert (refused.exit_code, refused.stdout, is_made) == (2, "", False)
+    assert refused.stderr.startswith("NOTHING_PUBLISHED: ")
+    assert "no row says which tenants exist; found --tenant r1, r2" in refused.stderr
+    assert "next: run `livemart build` first, or add --unseen" in refused.stderr
+    assert (sender.exit_code, unseen.exit_code) == (0, 0)
+
+
+def test_a_tenant_is_refused_while_the_store_is_still_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The warehouse has snapshots, as after a change of the setting `store`."""
+    monkeypatch.setattr(SnapshotLog, "newest", lambda _: object())
+    settings = make_settings(tmp_path)
+
+    with pytest.raises(StateError, match=r"NOTHING_PUBLISHED: .* found --tenant r1\n"):
+        check_place(settings, ["r1"])
+    for tenants, unseen in (([], False), (["r1"], True)):
+        assert "nothing is published yet" in check_place(settings, tenants, unseen=unseen)
 
 
 def test_a_tenant_without_rows_is_refused_unless_they_are_to_come(
