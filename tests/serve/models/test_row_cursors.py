@@ -11,6 +11,7 @@ import httpx2
 import pyarrow as pa
 import pytest
 
+from livemart.serve.models.written_rows import MOST_BYTES
 from tests.serve.apps import Site, make_settings, server, site
 from tests.serve.auth.tenant_cases import ARROW, CSV
 from tests.serve.live.events import open_stream
@@ -111,6 +112,38 @@ def test_a_walk_ends_with_410_when_own_rows_have_changed_and_only_then(tmp_path:
     assert [each.status_code for each in filled_again] == [410, 410]
     assert changed[1].json()["code"] == "SNAPSHOT_GONE"
     assert "begin again without after" in changed[1].json()["detail"]
+
+
+# 1.5 s.
+def test_a_table_larger_than_a_page_is_read_as_arrow_whole_in_order_and_of_one_snapshot(
+    tmp_path: Path,
+) -> None:
+    """The first page ends with its bytes, and the second one with the rows."""
+    count = 3_000
+    wide = pa.table({"n": range(count), "text": [f"{n:07000}" for n in range(count)]})
+    fill_store(str(make_settings(tmp_path).store_url), {"wide": wide}, {"wide": ("n",)})
+    pages, positions, after = list[pa.Table](), set[str](), ""
+    with (
+        server(tmp_path) as (host, port),
+        httpx2.Client(base_url=f"http://{host}:{port}", timeout=PATIENCE_S) as client,
+    ):
+        while True:
+            path = f"/v1/models/wide?limit=10000&order=n.desc{after}"
+            page = client.get(path, headers={"Accept": ARROW})
+            pages.append(pa.ipc.open_stream(page.content).read_all())
+            positions.add(page.headers["livemart-changes-after"])
+            is_last = page.headers["livemart-truncated"] == "false"
+            assert len(page.content) < MOST_BYTES + 4_000_000
+            # Each is whole by itself, and says so.
+            assert pages[-1].schema.metadata[b"snapshot_id"] == b"1"
+            assert pages[-1].schema.metadata[b"is_truncated"] == str(not is_last).encode()
+            if is_last:
+                break
+            after = f"&after={page.headers['livemart-next']}"
+
+    assert len(pages) == 2 and len(positions) == 1
+    found = pa.concat_tables([page.replace_schema_metadata() for page in pages])
+    assert found.equals(wide.sort_by([("n", "descending")]).cast(found.schema))
 
 
 # 1 s.
