@@ -59,6 +59,7 @@ def test_others_are_served_while_a_greedy_token_waits_and_one_too_many_is_refuse
         server(tmp_path, caller_waiting_pulls=8, caller_rows=10_000) as (host, port),
         slow_for(monkeypatch, "r1") as may_end,
         ThreadPoolExecutor(10) as clients,
+        ExitStack() as stack,
     ):
 
         def get(headers: dict[str, str], path: str = _ROWS) -> httpx2.Response:
@@ -67,7 +68,13 @@ def test_others_are_served_while_a_greedy_token_waits_and_one_too_many_is_refuse
 
         assert get(other).status_code == 200
         pulls = [clients.submit(get, greedy) for _ in range(10)]
-        wait_until(lambda: "livemart_waiting_pulls 8.0" in get(admin, "/metrics").text)
+        # Streams that begin with all rows have separate turns, and no more threads.
+        streams = [stack.enter_context(socket.create_connection((host, port))) for _ in range(3)]
+        for number, stream in enumerate(streams):
+            path = f"{_ROWS}/stream?after=0&dish_rank=gte.{number}"
+            head = f"Host: localhost\r\nAuthorization: {greedy['Authorization']}"
+            stream.sendall(f"GET {path} HTTP/1.1\r\n{head}\r\n\r\n".encode())
+        wait_until(lambda: "livemart_waiting_pulls 9.0" in get(admin, "/metrics").text)
         refused, served = get(greedy), [get(other) for _ in range(3)]
         healthy = [get({}, path).status_code for path in ("/healthz", "/readyz")]
         was_waiting = not any(pull.done() for pull in pulls)

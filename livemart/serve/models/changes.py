@@ -11,7 +11,8 @@ from livemart.serve.auth.callers import Caller
 from livemart.serve.http.parts import part_of
 from livemart.serve.live.readings import Readings
 from livemart.serve.models.written_changes import Followed, Page, write_page
-from livemart.serve.shares.shares import shared_turn
+from livemart.serve.shares.round_robin import LINE
+from livemart.serve.shares.shares import owner_of, shared_turn
 from livemart.store.positions import Position
 
 # Rows of a reset: they are in memory all at once.
@@ -27,6 +28,9 @@ async def read_page(
     line = "filtered changes" if followed.conditions else "changes"
 
     async def load() -> Page | None:
+        if followed.conditions:
+            # It may look through all rows and find none: it is this caller's, as a pull is.
+            LINE.set(owner_of(request, caller))
         async with shared_turn(request, caller, line) as held:
             asked = (followed, position, MOST_RESET)
             small = await readings.read_fresh(lambda view: write_page(view, *asked, is_small=True))

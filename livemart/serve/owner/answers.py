@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from livemart.serve.live.hub import Hub, Topic
 from livemart.serve.live.readings import Readings
@@ -132,8 +133,7 @@ class Answers:
         """Read all that callers wait for by now in one query; later questions in the next."""
         while self._waiting:
             async with self._turn:
-                count = min(len(self._turns), _TOGETHER)
-                names = [self._turns.take() for _ in range(count)]
+                names = list(islice(iter(self._turns.take, None), _TOGETHER))
                 requests = {name: self._waiting.pop(name) for name in names}
                 try:
                     bodies = await self._read_requested(requests)

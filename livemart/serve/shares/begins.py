@@ -61,8 +61,7 @@ class Begins:
             self._begin_next()
 
     def _begin_next(self) -> None:
-        while self._waiting:
-            turn = self._waiting.take()
+        while (turn := self._waiting.take()) is not None:
             # One that was cancelled meanwhile has no turn.
             if not turn.done():
                 turn.set_result(None)

@@ -7,11 +7,12 @@ requests has one taken for each of another's.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Container, Hashable
 from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 _Item = TypeVar("_Item")
+_NONE = object()
 # The line in which the work of this task waits: a caller's, or that of a shared reading.
 LINE: ContextVar[Hashable] = ContextVar("line", default=None)
 
@@ -37,14 +38,15 @@ class RoundRobin(Generic[_Item]):
         """Let an item wait behind those of its line."""
         self._lines.setdefault(line, deque()).append(item)
 
-    def take(self) -> _Item:
-        """Return the first item of the line whose turn it is.
+    def take(self, but: Container[Hashable] = ()) -> _Item | None:
+        """Return the first item of the line whose turn it is; None if none waits.
 
-        Raises:
-            StopIteration: none waits.
+        `but`: lines that are passed over.
         """
-        name = next(iter(self._lines))
-        line = self._lines.pop(name)
+        name = next((each for each in self._lines if each not in but), _NONE)
+        line = self._lines.pop(name, None)
+        if line is None:
+            return None
         item = line.popleft()
         if line:
             self._lines[name] = line

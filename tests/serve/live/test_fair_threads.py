@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -51,6 +51,33 @@ def test_what_one_line_asks_for_first_does_not_come_before_all_of_another() -> N
 
     # One that was cancelled has had its turn.
     assert done == ["a1", "b1", "b2", "a3", "a4"]
+
+
+def test_a_line_has_no_more_than_half_of_the_threads_and_goes_on_when_it_may() -> None:
+    """Its functions may take long, and others have theirs run meanwhile."""
+    threads, may_end, running = FairThreads(4, "test"), threading.Event(), threading.Semaphore(0)
+
+    def submit(line: str, function: Callable[[], object]) -> Future[object]:
+        context = copy_context()
+        context.run(LINE.set, line)
+        return context.run(threads.submit, function)
+
+    def wait() -> bool:
+        running.release()
+        return may_end.wait(PATIENCE_S)
+
+    try:
+        slow = [submit("greedy", wait) for _ in range(5)]
+        assert all(running.acquire(timeout=PATIENCE_S) for _ in range(2))
+        others = [submit("other", lambda: 1).result(PATIENCE_S) for _ in range(3)]
+        begun = [each.running() for each in slow]
+        may_end.set()
+        assert [each.result(PATIENCE_S) for each in slow] == [True] * 5
+    finally:
+        may_end.set()
+        threads.close()
+
+    assert (others, begun) == ([1] * 3, [True] * 2 + [False] * 3)
 
 
 def test_an_error_is_that_of_its_function_alone() -> None:

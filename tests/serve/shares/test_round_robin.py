@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from livemart.serve.shares.round_robin import RoundRobin
 
 
@@ -26,5 +24,15 @@ def test_a_line_of_which_none_waits_takes_no_memory() -> None:
         assert waiting.take() == number
 
     assert (len(waiting), waiting._lines) == (0, {})
-    with pytest.raises(StopIteration):
-        waiting.take()
+    assert waiting.take() is None
+
+
+def test_a_line_may_be_passed_over_and_keeps_its_place() -> None:
+    waiting = RoundRobin[str]()
+    for item in ("a1", "b1", "b2"):
+        waiting.put(item[0], item)
+
+    taken = [waiting.take(but={"a"}) for _ in range(3)]
+
+    assert taken == ["b1", "b2", None]
+    assert waiting.take() == "a1"
