@@ -43,7 +43,7 @@ class RoundRobin(Generic[_Item]):
 
         `but`: lines that are passed over.
         """
-        name = next((each for each in self._lines if each not in but), _NONE)
+        name = next((line for line in self._lines if line not in but), _NONE)
         line = self._lines.pop(name, None)
         if line is None:
             return None
