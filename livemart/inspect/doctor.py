@@ -29,6 +29,7 @@ from livemart.state.holders import Holder
 from livemart.state.lease import require_leases
 from livemart.state.lock import is_held, who_holds
 from livemart.state.places import LocalFolder, StateFolder
+from livemart.state.project_graph import serves_nothing
 from livemart.state.snapshots import SnapshotLog
 from livemart.storage.location import Location, StoragePlace
 from livemart.storage.opening import open_storage
@@ -246,7 +247,8 @@ def check_store(url: str | None, warehouse: StoragePlace) -> Finding:
     """Look whether readers see the snapshot of the log. No run fails if they do not."""
     if url is None:
         return Finding("store", "ok", "none: nothing is served")
-    standing = look_at_store(url, SnapshotLog(warehouse).newest_published(), datetime.now(UTC))
+    newest, is_served = SnapshotLog(warehouse).newest_published(), not serves_nothing(warehouse)
+    standing = look_at_store(url, newest, datetime.now(UTC), is_served=is_served)
     level: Level = "ok" if standing.hint is None else "warning"
     refused = "".join(f"; {name} is not served: {why}" for name, why in standing.refused.items())
     message = f"{standing.place}: {standing.message}{refused}"

@@ -30,6 +30,7 @@ from livemart.state.drift import Drift, DriftKind, by_kind, describe_drift, merg
 from livemart.state.kept_snapshots import kept_snapshots
 from livemart.state.last_pass import last_pass_at
 from livemart.state.last_run import LastRun, read_last_run
+from livemart.state.project_graph import serves_nothing
 from livemart.state.refusals import ProjectRefusal, read_refusal
 from livemart.state.snapshots import RELEASE, Snapshot, SnapshotLog, how_to_show_rows
 from livemart.storage.location import StoragePlace
@@ -176,7 +177,9 @@ def read_status(
         snapshots=tuple(
             _brief(row, snapshots[number + 1 :], pane) for number, row in enumerate(rows)
         ),
-        store=None if store_url is None else look_at_store(store_url, published, now),
+        store=None
+        if store_url is None
+        else look_at_store(store_url, published, now, is_served=not serves_nothing(warehouse_root)),
         set_aside=() if newest is None else _set_aside(newest, now),
         # No Counter: `asdict` would count its items.
         strategy_failures=dict(

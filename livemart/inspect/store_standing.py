@@ -23,6 +23,7 @@ _PUBLISH = (
     "a running build, refresh or stream publishes it; if one is running, its log has "
     "`store_unreachable` or `publication_failed`"
 )
+_SERVES_NOTHING = "no exposure names a model that has a table, so nothing is served"
 _CHANGE = "change the models that are not served, or take them out of their exposures"
 _STATES: dict[str, Standing] = {
     "STORE_EMPTY": "empty",
@@ -52,12 +53,15 @@ class StoreStanding:
     """Why the store does not take the rows of a model and shows earlier ones, by model."""
 
 
-def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStanding:
+def look_at_store(
+    url: str, newest: Snapshot | None, now: datetime, *, is_served: bool = True
+) -> StoreStanding:
     """Compare the store with the log.
 
     Args:
         newest: the newest published snapshot of the log; None if there is none.
         now: wall clock, UTC.
+        is_served: false if the project has no model to serve; then no snapshot is awaited.
     """
     # An installation without the extra `serve` has no SQLAlchemy.
     from livemart.store.connections import open_engine, shown_url
@@ -75,15 +79,15 @@ def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStan
             return StoreStanding(place, state, None, None, message, error.hint)
         if newest is None:
             return StoreStanding(place, state, None, None, "empty, as is the log")
-        return _behind(place, state, None, newest, now)
-    standing = _standing(place, published, newest, now)
+        return _behind(place, state, None, newest, now, is_served)
+    standing = _standing(place, published, newest, now, is_served)
     if not published.refused:
         return standing
     return replace(standing, refused=published.refused, hint=standing.hint or _CHANGE)
 
 
 def _standing(
-    place: str, published: Published, newest: Snapshot | None, now: datetime
+    place: str, published: Published, newest: Snapshot | None, now: datetime, is_served: bool
 ) -> StoreStanding:
     snapshot_id = published.snapshot_id
     if newest and (published.epoch, snapshot_id) == (newest.epoch, newest.snapshot_id):
@@ -91,7 +95,7 @@ def _standing(
             place, "current", snapshot_id, None, f"at snapshot {snapshot_id}, the newest"
         )
     if newest is not None and snapshot_id < newest.snapshot_id:
-        return _behind(place, "behind", snapshot_id, newest, now)
+        return _behind(place, "behind", snapshot_id, newest, now, is_served)
     log_state = "an empty log" if newest is None else f"a log at {newest.snapshot_id}"
     message = f"at snapshot {snapshot_id} beside {log_state}: it was filled from another warehouse"
     hint = (
@@ -102,9 +106,16 @@ def _standing(
 
 
 def _behind(
-    place: str, state: Standing, snapshot_id: int | None, newest: Snapshot, now: datetime
+    place: str,
+    state: Standing,
+    snapshot_id: int | None,
+    newest: Snapshot,
+    now: datetime,
+    is_served: bool,
 ) -> StoreStanding:
-    waits = max(now - newest.finished_at, timedelta())
     shown = "empty" if snapshot_id is None else f"at snapshot {snapshot_id}"
+    if not is_served:
+        return StoreStanding(place, state, snapshot_id, None, f"{shown}: {_SERVES_NOTHING}")
+    waits = max(now - newest.finished_at, timedelta())
     message = f"{shown}; snapshot {newest.snapshot_id} has waited for {format_interval(waits)}"
     return StoreStanding(place, state, snapshot_id, waits.total_seconds(), message, _PUBLISH)

@@ -28,6 +28,8 @@ Filled = Literal["no", "partly", "wholly"]
 AfterLoss = Literal["stop", "earliest", "latest"]
 # How records are written.
 Format = Literal["json", "csv", "text", "parquet", "avro"]
+# Their rows are tables of the warehouse.
+STORED: frozenset[str] = frozenset({"table", "incremental", "seed", "snapshot"})
 Materialized = Literal["table", "view", "ephemeral", "incremental", "seed", "snapshot", "other"]
 
 
@@ -253,7 +255,7 @@ class Model:
     @property
     def is_stored(self) -> bool:
         """True if the model's rows are a table of the warehouse."""
-        return self.materialized in ("table", "incremental", "seed", "snapshot")
+        return self.materialized in STORED
 
     @property
     def is_of_dbt(self) -> bool:

@@ -1,6 +1,7 @@
 """Keeps the graph of the project that runs: its sources, models and exposures, and who reads whom.
 
-Used by the pipeline, which writes it, and by the console, which reads no project.
+Used by the pipeline, which writes it, and by the console, `status` and `doctor`, which read no
+project.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from livemart.project.graph import Project
+from livemart.project.graph import STORED, Project
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
 from livemart.storage.location import StoragePlace
@@ -36,6 +37,13 @@ class ProjectGraph:
 
     project: str
     nodes: tuple[GraphNode, ...] = ()
+
+    @property
+    def is_served(self) -> bool:
+        """True if an exposure names a model whose rows are a table."""
+        stored = {node.unique_id for node in self.nodes if node.kind in STORED}
+        exposures = (node for node in self.nodes if node.kind == "exposure")
+        return any(not stored.isdisjoint(exposure.reads) for exposure in exposures)
 
 
 def graph_of(project: Project) -> ProjectGraph:
@@ -78,3 +86,9 @@ def read_graph(warehouse: StoragePlace) -> ProjectGraph | None:
     with suppress(OSError):
         return read_state_file(StateFolder(warehouse).project_graph, ProjectGraph)
     return None
+
+
+def serves_nothing(warehouse: StoragePlace) -> bool:
+    """Return True if a kept graph shows that the project has no model to serve."""
+    graph = read_graph(warehouse)
+    return graph is not None and not graph.is_served

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from livemart.state.last_run import LastRun, read_last_run, run_from_json
+from livemart.state.project_graph import serves_nothing
 from livemart.storage.location import StoragePlace
 from livemart.store.reader import StoreReader
 
@@ -38,6 +39,7 @@ class RunWatch:
         self._seconds = seconds
         self._clock = clock
         self._seen: tuple[float, LastRun | None] | None = None
+        self._served: tuple[float, bool] | None = None
 
     def newest(self) -> LastRun | None:
         """Return how it went at the last look; None if unknown. It may wait for the store."""
@@ -48,3 +50,10 @@ class RunWatch:
                 run = run_from_json(copy)
             self._seen = seen = (now, run)
         return seen[1]
+
+    def serves_nothing(self) -> bool:
+        """Return whether the project had no model to serve at the last look."""
+        now, served = self._clock(), self._served
+        if served is None or now - served[0] >= self._seconds:
+            self._served = served = (now, serves_nothing(self._warehouse))
+        return served[1]

@@ -379,8 +379,8 @@ def _problem_page(request: Request, error: Exception) -> Response:
         href, action = "/", "To the first page"
     detail = f"{problem.detail[:1].upper()}{problem.detail[1:]}."
     if is_waiting := problem.code == "NOTHING_PUBLISHED":
-        run, now = part_of(request, RunWatch).newest(), part_of(request, callers.Guard).now()
-        detail = waiting_words(run, now)
+        runs, now = part_of(request, RunWatch), part_of(request, callers.Guard).now()
+        detail = waiting_words(runs.newest(), now, serves_nothing=runs.serves_nothing())
     return _page(
         "message.html",
         status=problem.status,

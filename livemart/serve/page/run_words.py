@@ -39,12 +39,13 @@ def run_words(run: LastRun | None, now: datetime) -> str:
     return f"The last run, {run.command}, ended {age(now - ended)}: {run.ending}."
 
 
-def waiting_words(run: LastRun | None, now: datetime) -> str:
+def waiting_words(run: LastRun | None, now: datetime, *, serves_nothing: bool = False) -> str:
     """Return sentences for a page that waits for the first snapshot; it loads by itself then.
 
     Args:
         run: None if none is known.
         now: wall clock, UTC.
+        serves_nothing: the project has no model to serve.
     """
     if run is not None and run.ending is None:
         if (progress := run.progress) is None:
@@ -54,4 +55,6 @@ def waiting_words(run: LastRun | None, now: datetime) -> str:
             return f"Testing {progress.models} {word}; this page loads by itself."
         return f"Building {progress.done} of {progress.models} {word}; this page loads by itself."
     failed = failure_words(run, now, is_admin=False)
+    if serves_nothing and not failed:
+        return "No exposure of the project names a model that has a table, so nothing is served."
     return failed or "No snapshot is published yet; this page loads by itself once one is."

@@ -7,8 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from livemart.project.graph import Project
 from livemart.serve.live.run_watch import RunWatch
 from livemart.state.last_run import LastRun, RunFailure, keep_last_run, run_to_json
+from livemart.state.project_graph import keep_graph
 from livemart.store.connections import open_engine
 from livemart.store.reader import StoreReader
 from livemart.store.run_copy import write_run_copy
@@ -44,8 +46,12 @@ def test_many_who_ask_cost_one_look(tmp_path: Path) -> None:
     with closing(StoreReader.open(f"sqlite:///{tmp_path / 'store.db'}")) as reader:
         watch = RunWatch(tmp_path, reader, 1, lambda: at[0])
         assert watch.newest() is None
+        assert not watch.serves_nothing()
         keep_last_run(tmp_path, DONE)
+        keep_graph(tmp_path, Project("shop", "", "mart", {}, {}, {}, {}))
         assert watch.newest() is None
+        assert not watch.serves_nothing()
 
         at[0] = 1.0
         assert watch.newest() == DONE
+        assert watch.serves_nothing()

@@ -52,3 +52,16 @@ def test_while_nothing_is_published_the_page_says_how_far_the_build_is() -> None
         "Building 0 of 1 model; this page loads by itself.",
         "Testing 5 models; this page loads by itself.",
     ]
+
+
+def test_a_page_does_not_wait_for_models_that_no_exposure_names() -> None:
+    ended = replace(FAILED, ending="ok", failure=None)
+    running = replace(ended, ending=None, progress=BuildProgress(3, 5))
+
+    said = [waiting_words(run, LATER, serves_nothing=True) for run in (ended, running, FAILED)]
+
+    assert said == [
+        "No exposure of the project names a model that has a table, so nothing is served.",
+        "Building 3 of 5 models; this page loads by itself.",
+        "The last run failed 12 min ago.",
+    ]

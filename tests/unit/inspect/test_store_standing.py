@@ -64,6 +64,16 @@ def test_an_empty_store_is_well_as_long_as_the_log_is_empty(store_url: str) -> N
     assert after.message == "empty; snapshot 2 has waited for 3m"
 
 
+def test_a_store_without_a_model_to_serve_waits_for_no_snapshot(store_url: str) -> None:
+    empty = look_at_store(store_url, newest(2), LATER, is_served=False)
+    fill_store(store_url, reference_tables([]), snapshot_id=4)
+    earlier = look_at_store(store_url, newest(6), LATER, is_served=False)
+
+    reason = "no exposure names a model that has a table, so nothing is served"
+    assert (empty.message, empty.hint, empty.behind_s) == (f"empty: {reason}", None, None)
+    assert (earlier.message, earlier.hint) == (f"at snapshot 4: {reason}", None)
+
+
 @pytest.mark.parametrize("known", [None, newest(4, "another log"), newest(3)])
 def test_a_store_of_another_warehouse_is_named(store_url: str, known: Snapshot | None) -> None:
     fill_store(store_url, reference_tables([]), snapshot_id=4)

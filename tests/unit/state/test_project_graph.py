@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from livemart.project.graph import DataTest, Exposure, Project, SourceTable
 from livemart.state.atomic_files import replace_file
 from livemart.state.places import StateFolder
-from livemart.state.project_graph import GraphNode, ProjectGraph, keep_graph, read_graph
+from livemart.state.project_graph import (
+    GraphNode,
+    ProjectGraph,
+    keep_graph,
+    read_graph,
+    serves_nothing,
+)
 from livemart.storage.location import StoragePlace
 from tests.models import make_model
 
@@ -74,3 +82,18 @@ def test_a_graph_that_cannot_be_read_is_none(place: StoragePlace) -> None:
     replace_file(StateFolder(place).project_graph, '{"nodes": 5}')
 
     assert read_graph(place) is None
+
+
+def test_a_project_serves_what_an_exposure_names_if_it_is_a_table(place: StoragePlace) -> None:
+    view = replace(PROJECT.models["model.gold.hours"], materialized="view")
+    answers = [serves_nothing(place)]
+
+    for project in (
+        PROJECT,
+        replace(PROJECT, exposures={}),
+        replace(PROJECT, models={view.unique_id: view}),
+    ):
+        keep_graph(place, project)
+        answers.append(serves_nothing(place))
+
+    assert answers == [False, False, True, True]
