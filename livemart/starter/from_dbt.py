@@ -257,10 +257,14 @@ def describe_models(project: Project) -> str:
         if kind in names:
             lines.append(f"  {kind}: {', '.join(names[kind])}: {note}")
     if not project.exposures:
+        tables = _last_tables(project)
+        kind = "models that are to be read"
+        if not any(key.startswith("model.") for key in tables):
+            kind = "model to be read, materialized as a table: a view is not served"
         lines += [
             "  no exposure: nothing is served until one names the models to serve; paste this into "
-            "a YAML file, with the models that are to be read:",
-            indent(exposure_to_paste(_last_tables(project)), "    "),
+            f"a YAML file, with the {kind}:",
+            indent(exposure_to_paste(tables), "    "),
         ]
     return "\n".join(lines)
 

@@ -249,6 +249,7 @@ def test_what_does_not_compile_is_an_error_after_the_report(shop: Path, home: Pa
 
 
 def test_a_source_names_the_seed_that_would_fill_it(shop: Path, home: Path) -> None:
+    (shop / "models" / "newest.sql").unlink()
     seeds = "seeds: {shop: {orders: {+schema: raw, +enabled: \"{{ var('samples', false) }}\"}}}\n"
     _write(
         shop,
@@ -272,6 +273,8 @@ def test_a_source_names_the_seed_that_would_fill_it(shop: Path, home: Path) -> N
         "till.visits (models/_sources.yml) is raw.visits, and the seed seeds/visits.csv is "
         "mart.visits. It fills the source if both are in one schema"
     ) in report
+    # Its models are views.
+    assert "with the model to be read, materialized as a table: a view is not served:" in report
 
 
 def test_a_folder_without_a_project_and_yaml_that_is_none_are_errors(
