@@ -13,7 +13,13 @@ from livemart.errors import nearest
 from livemart.project.declared.name_clashes import names_in_two_cases
 from livemart.project.graph import Column
 from livemart.project.landing_columns import LANDING_COLUMNS
-from livemart.project.spark_types import TYPE_WORDS, SparkType, TypeSyntaxError, parse_type
+from livemart.project.spark_types import (
+    TYPE_WORDS,
+    TYPES_ELSEWHERE,
+    SparkType,
+    TypeSyntaxError,
+    parse_type,
+)
 from livemart.project.yaml_places import Mistakes
 
 # Names that landed rows are given on their way into a table.
@@ -27,6 +33,13 @@ _INTERNAL_COLUMN = re.compile(
 _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=\x00-\x1f\x7f]")
 _UNORDERED = ("array", "map", "struct", "binary")
 
+# A landed column has no length, and a time without a zone is taken as UTC.
+_ELSEWHERE = TYPES_ELSEWHERE | {
+    "datetime": "timestamp",
+    "varchar": "string",
+    "char": "string",
+    "character": "string",
+}
 _NO_TYPE = "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>"
 ONE_COLUMN = "Spark ignores letter case in column names: keep one of them"
 _NO_VARIANT = "declare string, which takes any JSON, and write parse_json in a model"
@@ -91,8 +104,11 @@ class DeclaredColumns:
         try:
             kind = parse_type(column.data_type)
         except TypeSyntaxError as error:
-            finding = f"{column.data_type}: {error}{nearest(error.word.lower(), TYPE_WORDS)}"
-            hint = _NO_VARIANT if error.word.lower() == "variant" else _NO_TYPE
+            word = error.word.lower()
+            own_word = _ELSEWHERE.get(word)
+            near = f", did you mean {own_word}?" if own_word else nearest(word, TYPE_WORDS)
+            finding = f"{column.data_type}: {error}{near}"
+            hint = _NO_VARIANT if word == "variant" else _NO_TYPE
             self._refuse("SOURCE_COLUMN_INVALID", path, finding, hint)
             return
         for name in (name for part in kind.walk() for name, _ in part.fields):

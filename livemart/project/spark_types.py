@@ -39,6 +39,24 @@ SCALARS = (
 )
 TYPE_WORDS = (*SCALARS, "array", "struct", "map", *_ALIASES)
 
+# Words of other databases, where the nearest word of Spark would be a type of other values.
+TYPES_ELSEWHERE = {
+    "text": "string",
+    "json": "string",
+    "jsonb": "string",
+    "uuid": "string",
+    "bool": "boolean",
+    "bytes": "binary",
+    "int4": "int",
+    "int8": "bigint",
+    "int64": "bigint",
+    "number": "decimal",
+    "float4": "float",
+    "float8": "double",
+    "float64": "double",
+    "datetime": "timestamp_ntz",
+    "timestamptz": "timestamp",
+}
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|([^\W\d]\w*)|(\d+)|('[^']*')|(.))", re.S)
 MAX_PRECISION = 38
 

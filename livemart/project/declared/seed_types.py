@@ -10,29 +10,11 @@ from collections.abc import Mapping
 
 from livemart.errors import ConfigError, nearest
 from livemart.project.declared_columns import outer_type
-from livemart.project.spark_types import TYPE_WORDS
+from livemart.project.spark_types import TYPE_WORDS, TYPES_ELSEWHERE
 from livemart.project.yaml_places import Mistakes, Where
 
 _SIZED = ("char", "character", "varchar")
 _WORDS = (*TYPE_WORDS, *_SIZED, "interval", "variant", "void", "time", "geometry", "geography")
-# Words of other databases, where the nearest word of Spark would be a type of other values.
-_ELSEWHERE = {
-    "text": "string",
-    "json": "string",
-    "jsonb": "string",
-    "uuid": "string",
-    "bool": "boolean",
-    "bytes": "binary",
-    "int4": "int",
-    "int8": "bigint",
-    "int64": "bigint",
-    "number": "decimal",
-    "float4": "float",
-    "float8": "double",
-    "float64": "double",
-    "datetime": "timestamp_ntz",
-    "timestamptz": "timestamp",
-}
 _HINT = (
     "write a type of Spark: string, bigint, decimal(10,2), timestamp; for several databases by "
     "target: \"{{ 'string' if target.type == 'spark' else 'text' }}\""
@@ -61,7 +43,7 @@ def _finding(kind: str) -> str | None:
     """
     word = outer_type(kind)
     if word not in _WORDS:
-        own_word = _ELSEWHERE.get(word)
+        own_word = TYPES_ELSEWHERE.get(word)
         near = f", did you mean {own_word}?" if own_word else nearest(word, _WORDS)
         return f"found {kind}{near}"
     if word in _SIZED and "(" not in kind:

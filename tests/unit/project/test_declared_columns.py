@@ -35,6 +35,25 @@ def test_a_variant_is_refused_with_the_way_out(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "near"),
+    [
+        ("datetime", "timestamp"),
+        ("varchar(20)", "string"),
+        ("array<text>", "string"),
+        ("int64", "bigint"),
+        ("strng", "string"),
+    ],
+)
+def test_a_type_of_another_database_names_the_one_of_spark(kind: str, near: str) -> None:
+    mistakes = Mistakes(Where("a.yml", "orders"))
+
+    DeclaredColumns([Column("body", kind)], mistakes).check()
+
+    (error,) = mistakes.errors
+    assert f"did you mean {near}?" in error.message
+
+
+@pytest.mark.parametrize(
     "name",
     ["größe", "日本", "İd", "order", "null", "a`b", "a.b", "it's", "50%", "1st", "_weight", "w0"],
 )
