@@ -2,7 +2,8 @@
 
 A server in a separate process, on one core: dashboard reads at a steady rate while snapshots are
 published. Then the same reads beside silent connections and a greedy token, which asks on many
-connections for as many rows as an answer may have, and asks again at once. Then the time from a
+connections, and asks again at once: first for as many rows as an answer may have, then for an
+answer that the server has in memory. Then the time from a
 commit in the store to the last of many push clients. Then a small pull and a copy of all rows of a
 model, beside plain SQL on the same rows in PostgreSQL. With `--pipeline` (needs Java) also the time
 from a file in the landing folder to a push client of `up`. JSON lines on standard output, progress
@@ -18,6 +19,7 @@ import asyncio
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -39,6 +41,13 @@ _KINDS = ("metrics", "top-dishes", "trend")
 # A page's requests: the tiles and dishes with each button, the trend now and then.
 _WEIGHTS = (45, 45, 10)
 _WINDOWS = ("1h", "24h", "168h")
+# By name of the figures, what the greedy caller asks for.
+_GREEDY_PATHS = {
+    "beside_others": "/v1/models/restaurant_sales_trend?limit=10000",
+    "beside_quick": f"/v1/restaurants/{restaurant_id(0)}/metrics?window=24h",
+}
+# What the benchmark itself opens beside connections.
+_FEW_FILES = 100
 
 Address = tuple[str, int]
 
@@ -59,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--files", type=int, default=40, help="that --pipeline waits for")
     parser.add_argument("--folder", type=Path, help="where to work (1 GB); made and removed")
     given = parser.parse_args(arguments)
+    require_files(max(given.idle + _CONNECTIONS, given.clients) + _FEW_FILES)
     with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as name:
         warehouse = Path(name) / "warehouse"
         url = f"sqlite:///{warehouse}/_livemart/serving.db"
@@ -78,12 +88,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report("read_p50_ms", percentile(took, 0.5) * 1_000)
             report("read_p99_ms", percentile(took, 0.99) * 1_000)
             report("read_slowest_ms", max(took) * 1_000)
-        with serving(warehouse) as (address, _):
-            beside, pulls = asyncio.run(read_beside_others(address, given))
-            say(f"{len(beside)} reads beside {given.idle} idle connections and {pulls}")
-            report("read_beside_others_p99_ms", percentile(beside, 0.99) * 1_000)
+        for name, path in _GREEDY_PATHS.items():
+            with serving(warehouse) as (address, _), greedy(address, given, path) as end:
+                beside, idle = asyncio.run(read_beside_silent(address, given))
+                answers = end()
+            say(f"{len(beside)} reads beside {idle} idle connections and {answers}")
+            report(f"read_{name}_p99_ms", percentile(beside, 0.99) * 1_000)
             ratio = percentile(beside, 0.95) / percentile(took, 0.95)
-            report("read_beside_others_over_alone_p95", ratio)
+            report(f"read_{name}_over_alone_p95", ratio)
+            report(f"{name}_greedy_answers", answers.get("200", 0))
+            report(f"{name}_idle_connections", idle)
         with serving(warehouse) as (address, used_s):
             last, half, cpu = asyncio.run(push_to_all(address, url, given, used_s))
             report(f"push_{given.clients}_clients_s", median(last))
@@ -148,48 +162,62 @@ async def read_steadily(address: Address, given: argparse.Namespace) -> list[flo
     return took
 
 
-async def read_beside_others(
+async def read_beside_silent(
     address: Address, given: argparse.Namespace
-) -> tuple[list[float], dict[int, int]]:
-    """Return the same beside others, and how many answers the greedy caller had by status."""
-    async with silent(address, given.idle), greedy(address, given) as pulls:
-        return await read_steadily(address, given), pulls
+) -> tuple[list[float], int]:
+    """Return the same beside silent connections, and how many are open at the end.
+
+    The server ends some: it holds no more than it can.
+    """
+    async with silent(address, given.idle) as are_open:
+        return await read_steadily(address, given), len(are_open)
 
 
 @asynccontextmanager
-async def silent(address: Address, count: int) -> AsyncIterator[None]:
-    """Hold connections that say nothing, of many addresses; one that is ended comes back later."""
+async def silent(address: Address, count: int) -> AsyncIterator[set[int]]:
+    """Hold connections that say nothing, of many addresses; one that is ended comes back later.
+
+    Yields the numbers of those that are open.
+    """
+    are_open = set[int]()
 
     async def be_silent(number: int) -> None:
         origin = (f"127.0.{1 + number // 200 % 200}.{1 + number % 200}", 0)
         while True:
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection(*address, local_addr=origin)
+                are_open.add(number)
                 await reader.read()
                 writer.close()
+            are_open.discard(number)
             await asyncio.sleep(_SILENT_AGAIN_S)
 
     async with cancelled([be_silent(number) for number in range(count)]):
-        yield
+        yield are_open
 
 
-@asynccontextmanager
-async def greedy(address: Address, given: argparse.Namespace) -> AsyncIterator[dict[int, int]]:
-    """Pull rows on many connections with one other token; yield the answers by status."""
-    answers: dict[int, int] = {}
-    path = "/v1/models/restaurant_sales_trend?limit=10000"
+@contextmanager
+def greedy(
+    address: Address, given: argparse.Namespace, path: str
+) -> Iterator[Callable[[], dict[str, int]]]:
+    """Ask for a path on many connections with one other token, in a separate process.
 
-    async def pull() -> None:
-        reader, writer = await asyncio.open_connection(*address, local_addr=("127.0.0.2", 0))
-        with suppress(OSError, asyncio.IncompleteReadError):
-            while True:
-                writer.write(request_of(address, path, given.greedy_token))
-                status, _ = await read_answer(reader)
-                answers[status] = answers.get(status, 0) + 1
-        writer.close()
+    Yields a function that ends it and returns its answers by status.
+    """
+    arguments = [address[0], str(address[1]), given.greedy_token, path, str(given.greedy)]
+    command = [sys.executable, "-m", "bench.greedy", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
-    async with cancelled([pull() for _ in range(given.greedy)]):
-        yield answers
+    def end() -> dict[str, int]:
+        process.terminate()
+        answers: dict[str, int] = json.loads(process.communicate(timeout=60)[0])
+        return answers
+
+    try:
+        yield end
+    finally:
+        process.kill()
+        process.wait(30)
 
 
 @asynccontextmanager
@@ -202,6 +230,18 @@ async def cancelled(coroutines: Sequence[Coroutine[None, None, None]]) -> AsyncI
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def require_files(count: int) -> None:
+    """Let this process open so many files, or refuse: fewer clients would be measured as more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        if hard != resource.RLIM_INFINITY and hard < count:
+            raise SystemExit(
+                f"open files: found at most {hard:,}, and {count:,} are needed\n"
+                "  next: raise the hard limit (`ulimit -Hn`), or lower --idle and --clients"
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
 def request_of(address: Address, path: str, token: str) -> bytes:

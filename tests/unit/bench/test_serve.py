@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from bench import serving_store
-from bench.serve import percentile
+from bench.serve import percentile, require_files
 from livemart.store.reader import StoreReader
 from livemart.store.store import Store
 from tests.store.stores import changes_of
@@ -24,6 +25,20 @@ def test_a_percentile_is_the_value_at_the_nearest_rank(
     values = [float(value) for value in range(count, 0, -1)]
 
     assert percentile(values, share) == expected
+
+
+def test_a_limit_of_files_is_raised_where_it_can_be_and_else_refused() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (300, before[1]))
+    try:
+        require_files(200)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 300
+        require_files(400)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 400
+        with pytest.raises(SystemExit, match=r"open files: found at most .* are needed"):
+            require_files(before[1] + 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_each_snapshot_changes_what_a_snapshot_changes(
