@@ -1,13 +1,12 @@
 """`make bench-serve`: what a reader of the page waits for.
 
 A server in a separate process, on one core: dashboard reads at a steady rate while snapshots are
-published. Then the same reads beside silent connections and a greedy token, which asks on many
-connections, and asks again at once: first for as many rows as an answer may have, then for an
-answer that the server has in memory. Then the time from a
-commit in the store to the last of many push clients. Then a small pull and a copy of all rows of a
-model, beside plain SQL on the same rows in PostgreSQL. With `--pipeline` (needs Java) also the time
-from a file in the landing folder to a push client of `up`. JSON lines on standard output, progress
-on standard error.
+published. Then the same reads beside silent connections and a greedy token, which asks again at
+once on many connections. It asks first for as many rows as an answer may have, then for an answer
+that the server has in memory. Then the time from a commit in the store to the last of many push
+clients. Then a small pull and a copy of all rows of a model, beside plain SQL on the same rows in
+PostgreSQL. With `--pipeline` (needs Java) also the time from a file in the landing folder to a push
+client of `up`. JSON lines on standard output, progress on standard error.
 
 A read is timed from the instant it was due: a slow answer is not hidden by those behind it.
 """
@@ -46,7 +45,7 @@ _GREEDY_PATHS = {
     "beside_others": "/v1/models/restaurant_sales_trend?limit=10000",
     "beside_quick": f"/v1/restaurants/{restaurant_id(0)}/metrics?window=24h",
 }
-# What the benchmark itself opens beside connections.
+# The benchmark itself opens these beside connections.
 _FEW_FILES = 100
 
 Address = tuple[str, int]
