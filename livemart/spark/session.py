@@ -20,6 +20,7 @@ from livemart.settings import Settings
 from livemart.spark.jars import require_jars
 from livemart.spark.java import require_java
 from livemart.spark.jvm import jvm_options
+from livemart.spark.model_errors import message_of
 from livemart.state.places import LocalFolder
 from livemart.storage.location import Location, StoragePlace
 from livemart.storage.opening import open_storage
@@ -165,9 +166,28 @@ def open_session(
     builder = SparkSession.builder.appName("livemart")
     for name, value in options.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = _context_started(builder, settings.master)
     session.sparkContext.setLogLevel("OFF" if log else "WARN")
     return session
+
+
+def _context_started(builder: SparkSession.Builder, master: str) -> SparkSession:
+    """Return the session of a builder.
+
+    Raises:
+        ConfigError: SPARK_NOT_STARTED, if Spark refuses its master or another setting.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return builder.getOrCreate()
+    except Py4JJavaError as error:
+        raise ConfigError(
+            "SPARK_NOT_STARTED",
+            f"master {master}: {message_of(error)}",
+            hint="correct `master`, such as local[2] or spark://host:7077, or the setting of Spark "
+            "that the message names",
+        ) from error
 
 
 def prepare_environment(master: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext, java_gateway
 from pyspark.errors import PySparkRuntimeError
 
@@ -122,3 +123,27 @@ def test_java_names_files_as_python_does_whatever_the_locale(
     prepare_environment("local[2]")
 
     assert variables["LC_ALL"] == expected
+
+
+def test_a_master_that_spark_refuses_is_named_with_sparks_own_words() -> None:
+    class Refusal(Py4JJavaError):  # type: ignore[misc]
+        def __init__(self) -> None:
+            pass
+
+        def __str__(self) -> str:
+            return (
+                "An error occurred while calling None.JavaSparkContext.\n"
+                ": org.apache.spark.SparkException: Could not parse Master URL: 'spark:/x'\n\tat a"
+            )
+
+    class Builder:
+        def getOrCreate(self) -> None:
+            raise Refusal
+
+    builder: Any = Builder()
+    with pytest.raises(ConfigError, match="Could not parse Master URL") as caught:
+        session_module._context_started(builder, "spark:/x")
+
+    assert caught.value.code == "SPARK_NOT_STARTED"
+    assert caught.value.message.endswith("Could not parse Master URL: 'spark:/x'")
+    assert "spark://host:7077" in caught.value.hint
