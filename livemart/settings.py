@@ -220,7 +220,8 @@ def selection_empty(selection: Selection, why: str) -> ConfigError:
     return ConfigError(
         "SELECTION_EMPTY",
         f"{selection}: {why}",
-        hint="write +name for a model with all that it reads; `livemart plan` lists all models",
+        hint="write +name for a model with all that it reads, or name+ for a node with all that "
+        "read it; `livemart plan` lists all models",
     )
 
 

@@ -469,7 +469,7 @@ class Dbt:
         if not chosen:
             names = [node.name for node in self._dbt.manifest.nodes.values()]
             words = " ".join(nearest(word, names) for word in selection.select).strip()
-            raise selection_empty(selection, f"names no model that has a table{words}")
+            raise selection_empty(selection, f"names no model, seed or dbt snapshot{words}")
         return chosen
 
     def _building_cursor(self) -> Callable[[Mapping[str, str]], Cursor]:

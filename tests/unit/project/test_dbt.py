@@ -236,7 +236,10 @@ def test_a_selection_names_models_seeds_and_snapshots(dbt: Dbt) -> None:
     actual = dbt.selection(Selection(("+stg_orders",), ("tag:none",)))
 
     assert actual == {"model.jaffle.stg_orders", "seed.jaffle.raw_orders"}
-    with pytest.raises(ConfigError, match=r"SELECTION_EMPTY: .* did you mean stg_orders\?"):
+    with pytest.raises(
+        ConfigError,
+        match=r"SELECTION_EMPTY: .* no model, seed or dbt snapshot, did you mean stg_orders\?",
+    ):
         dbt.selection(Selection(("stg_order",)))
 
 
