@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.serve.apps import server
 from tests.store.stores import fill_store, reference_tables
@@ -66,13 +67,19 @@ def test_an_ambiguous_request_is_refused_and_ends_its_connection(
 
 
 def test_a_request_that_is_unusual_but_clear_is_answered(address: tuple[str, int]) -> None:
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n"
     clear = {
+        "another protocol, if you like": _GET + upgrade,
         "equal lengths": _POST + b"Content-Length: 7\r\nContent-Length: 7\r\n\r\ntoken=x",
         "bare line ends": b"GET /healthz HTTP/1.1\nHost: localhost\n\n",
         "HTTP 1.0": b"GET /healthz HTTP/1.0\r\n\r\n",
         "4,000 headers": _GET + b"".join(b"X%d: 1\r\n" % n for n in range(4_000)) + b"\r\n",
     }
-    for kind, request in clear.items():
-        with socket.create_connection(address, PATIENCE_S) as client:
-            client.sendall(request)
-            assert client.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 401"), kind
+    with capture_logs() as logged:
+        for kind, request in clear.items():
+            with socket.create_connection(address, PATIENCE_S) as client:
+                client.sendall(request)
+                assert client.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 401"), kind
+
+    # No advice of a library to the operator.
+    assert [each["event"] for each in logged if each["event"] != "token_refused"] == []

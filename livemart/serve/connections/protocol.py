@@ -89,6 +89,11 @@ class TimedProtocol(H11Protocol):
         if self._phase is _Phase.BODY:
             self.deadline += len(data) / BYTES_A_SECOND
 
+    def _should_upgrade(self) -> bool:
+        # A server may ignore this wish (RFC 9110, 7.8). uvicorn would log the advice to install a
+        # library of web sockets, which no path uses.
+        return False
+
     def send_400_response(self, msg: str) -> None:
         """Refuse bytes that are no HTTP as any other request: with a problem."""
         cycle = self.cycle
