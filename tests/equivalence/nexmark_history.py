@@ -24,16 +24,19 @@ _FAR_TIMES = (
 )
 
 
-def history(seed: int, batches: int = 4, bids: int = 40) -> Iterator[Batch]:
+def history(
+    seed: int, batches: int = 4, bids: int = 40, started_at: datetime = STARTED_AT
+) -> Iterator[Batch]:
     """Yield the batches of one history; the same seed gives the same history.
 
     Args:
         seed: of the random numbers.
         batches: how many; the first one holds twice as much as the others.
         bids: about how many bids a batch holds.
+        started_at: the clock of the first batch, UTC.
     """
     chance = random.Random(seed)
-    now = STARTED_AT
+    now = started_at
     for number in range(batches):
         share = 2 if number == 0 else 1
         records: dict[str, list[Record]] = {"person": [], "auction": [], "bid": []}

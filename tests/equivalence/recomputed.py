@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from livemart.arrow.bags import WEIGHT, net_rows
+from livemart.arrow.python_rows import python_rows
 from livemart.arrow.types import align
 from livemart.project.graph import Model
 from livemart.project.sessions import session_of
@@ -83,7 +84,7 @@ def differing(run: ProjectRun) -> Iterator[str]:
                 pa.repeat(pa.scalar(-1, pa.int64()), recomputed.num_rows),
             ]
         )
-        missing, surplus = _unmatched(net_rows(both, weights).to_pylist())
+        missing, surplus = _unmatched(python_rows(net_rows(both, weights)))
         if missing or surplus:
             yield f"{model.name}: missing {missing[:SHOWN]}, surplus {surplus[:SHOWN]}"
 

@@ -51,18 +51,21 @@ class _World:
     made: int = 0
 
 
-def history(seed: int, batches: int = 6, changes: int = 14) -> Iterator[Batch]:
+def history(
+    seed: int, batches: int = 6, changes: int = 14, started_at: datetime = STARTED_AT
+) -> Iterator[Batch]:
     """Yield the batches of one history; the same seed gives the same history.
 
     Args:
         seed: of the random numbers.
         batches: how many; the first one is larger and fills every source.
         changes: about how many records a later batch holds. Some batches hold none.
+        started_at: the clock of the first batch, UTC.
 
     Yields:
         Batches whose `as_of` never goes back; it may stay or jump by hours.
     """
-    world = _World(random.Random(seed))
+    world = _World(random.Random(seed), started_at)
     yield Batch(world.now, _first_records(world))
     for _ in range(batches - 1):
         world.now += timedelta(minutes=world.chance.choice([0, 5, 5, 10, 30, 60, 240]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 @pytest.mark.extended
 @pytest.mark.timeout(3600)
 def test_every_shape_refreshed_equals_its_own_sql(spark: SparkSession, tmp_path: Path) -> None:
-    refresh_and_compare(spark, "shapes", tmp_path, history(7, 3))
+    # An hour has just come twice in New York.
+    batches = history(7, 3, started_at=datetime(2026, 11, 1, 7, tzinfo=UTC))
+    refresh_and_compare(spark, "shapes", tmp_path, batches, zone="America/New_York")
 
 
 @pytest.mark.nightly
