@@ -43,25 +43,28 @@ def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return np.maximum(pc.fill_null(moments, 0), -EVER), is_null
 
 
-def bound_of(micros: int, kind: pa.DataType, *, rounds_up: bool = False) -> pa.Scalar:
-    """Return a time of a type as a bound: -EVER and EVER are the first and the last of the type.
+def bounds_of(
+    micros: npt.NDArray[np.int64], kind: pa.DataType, *, rounds_up: bool = False
+) -> pa.Array:
+    """Return times of a type as bounds: -EVER and EVER are the first and the last of the type.
 
     By way of numbers, as not every stored time is in the years that Python knows.
 
     Args:
-        micros: since 1970; any more than EVER are EVER.
+        micros: since 1970, at most EVER from it.
         kind: of timestamps in microseconds, or date.
         rounds_up: the bound is the first date that does not begin before, not the last.
 
-    >>> bound_of(1, pa.date32()).as_py(), bound_of(1, pa.date32(), rounds_up=True).as_py()
-    (datetime.date(1970, 1, 1), datetime.date(1970, 1, 2))
+    >>> micros = np.array([1])
+    >>> bounds_of(micros, pa.date32())[0].as_py()
+    datetime.date(1970, 1, 1)
+    >>> bounds_of(micros, pa.date32(), rounds_up=True)[0].as_py()
+    datetime.date(1970, 1, 2)
     """
     is_date = pa.types.is_date32(kind)
-    numbers, bits = (pa.int32(), 31) if is_date else (pa.int64(), 63)
-    if abs(micros) >= EVER:
-        number = 2**bits - 1 if micros > 0 else -(2**bits)
-    elif is_date:
-        number = -(-micros // DAY) if rounds_up else micros // DAY
-    else:
-        number = micros
-    return pa.scalar(number, numbers).cast(kind)
+    limits = np.iinfo(np.int32 if is_date else np.int64)
+    numbers = micros
+    if is_date:
+        numbers = -(-micros // DAY) if rounds_up else micros // DAY
+    numbers = np.where(micros >= EVER, limits.max, np.where(micros <= -EVER, limits.min, numbers))
+    return pa.array(numbers.astype(limits.dtype)).cast(kind)

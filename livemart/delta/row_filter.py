@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
-from livemart.arrow.times import bound_of, is_time
+from livemart.arrow.times import EVER, bounds_of, is_time
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.arrow.variants import has_parts
 from livemart.spark_sql import literal, quoted
@@ -167,7 +167,8 @@ def time_condition(
     """Return the condition that a time is between two instants (microseconds since 1970, UTC)."""
     if not is_time(kind):
         return None
-    return IsBetween(name, bound_of(low, kind), bound_of(high, kind), has_null)
+    ends = np.array([min(max(micros, -EVER), EVER) for micros in (low, high)])
+    return IsBetween(name, *bounds_of(ends, kind), has_null)
 
 
 def _as_range(condition: Condition) -> Condition:

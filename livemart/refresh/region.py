@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 
-from livemart.arrow.bags import difference, row_codes, with_both_zeros
+from livemart.arrow.bags import difference, one_array, row_codes, with_both_zeros
 from livemart.arrow.time_zone import TimeZone
-from livemart.arrow.times import EVER, bound_of, is_time, micros_of
+from livemart.arrow.times import EVER, bounds_of, is_time, micros_of
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.arrow.variants import has_parts
 from livemart.delta.partitions import BLANKS, is_blank
@@ -394,9 +394,8 @@ def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
     """
     kind = kind if pa.types.is_date(kind) else pa.timestamp("us", tz=kind.tz and "UTC")
     for name in ("low", "high"):
-        values = affected.column(name).to_pylist()
-        is_low = name == "low"
-        bounds = pa.array([bound_of(it, kind, rounds_up=is_low) for it in values], kind)
+        micros = one_array(affected.column(name)).to_numpy()
+        bounds = bounds_of(micros, kind, rounds_up=name == "low")
         place = affected.column_names.index(name)
         affected = affected.set_column(place, name, bounds)
     return affected

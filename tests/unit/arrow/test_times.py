@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from livemart.arrow.times import DAY, EVER, bound_of, holds_time, is_time, micros_of
+from livemart.arrow.times import DAY, EVER, bounds_of, holds_time, is_time, micros_of
 from livemart.epoch import epoch_micros
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)
@@ -46,9 +47,26 @@ def test_dates_behind_the_last_microseconds_count_as_one_moment() -> None:
 def test_bounds_without_an_end_leave_out_no_time_of_a_type(kind: pa.DataType, bits: int) -> None:
     numbers = pa.int32() if bits == 31 else pa.int64()
 
-    ends = [bound_of(micros, kind).cast(numbers).as_py() for micros in (-EVER, 2 * EVER)]
+    for rounds_up in (False, True):
+        ends = bounds_of(np.array([-EVER, EVER]), kind, rounds_up=rounds_up)
 
-    assert ends == [-(2**bits), 2**bits - 1]
+        assert ends.cast(numbers).to_pylist() == [-(2**bits), 2**bits - 1]
+
+
+def test_bounds_of_dates_round_and_those_of_timestamps_are_exact() -> None:
+    micros = np.array([-DAY - 1, -DAY, -1, 0, 1, DAY])
+
+    down = bounds_of(micros, pa.date32()).cast(pa.int32()).to_pylist()
+    up = bounds_of(micros, pa.date32(), rounds_up=True).cast(pa.int32()).to_pylist()
+    exact = bounds_of(micros, pa.timestamp("us", tz="UTC"), rounds_up=True).cast(pa.int64())
+
+    assert down == [-2, -1, -1, 0, 0, 1]
+    assert up == [-1, -1, 0, 0, 1, 1]
+    assert exact.to_pylist() == micros.tolist()
+
+
+def test_bounds_without_rows_have_their_type() -> None:
+    assert bounds_of(np.array([], np.int64), pa.date32()).type == pa.date32()
 
 
 def test_only_timestamps_and_dates_are_times() -> None:
