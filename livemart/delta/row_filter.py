@@ -167,8 +167,9 @@ def time_condition(
     """Return the condition that a time is between two instants (microseconds since 1970, UTC)."""
     if not is_time(kind):
         return None
-    ends = np.array([min(max(micros, -EVER), EVER) for micros in (low, high)])
-    return IsBetween(name, *bounds_of(ends, kind), has_null)
+    micros = np.array([min(max(end, -EVER), EVER) for end in (low, high)])
+    first, last = bounds_of(micros, kind)
+    return IsBetween(name, first, last, has_null)
 
 
 def _as_range(condition: Condition) -> Condition:

@@ -79,15 +79,18 @@ def look_at_store(
             return StoreStanding(place, state, None, None, message, error.hint)
         if newest is None:
             return StoreStanding(place, state, None, None, "empty, as is the log")
-        return _behind(place, state, None, newest, now, is_served)
-    standing = _standing(place, published, newest, now, is_served)
+        standing = _behind(place, state, None, newest, now)
+        return standing if is_served else _serves_nothing(standing)
+    standing = _standing(place, published, newest, now)
+    if standing.state == "behind" and not is_served:
+        standing = _serves_nothing(standing)
     if not published.refused:
         return standing
     return replace(standing, refused=published.refused, hint=standing.hint or _CHANGE)
 
 
 def _standing(
-    place: str, published: Published, newest: Snapshot | None, now: datetime, is_served: bool
+    place: str, published: Published, newest: Snapshot | None, now: datetime
 ) -> StoreStanding:
     snapshot_id = published.snapshot_id
     if newest and (published.epoch, snapshot_id) == (newest.epoch, newest.snapshot_id):
@@ -95,7 +98,7 @@ def _standing(
             place, "current", snapshot_id, None, f"at snapshot {snapshot_id}, the newest"
         )
     if newest is not None and snapshot_id < newest.snapshot_id:
-        return _behind(place, "behind", snapshot_id, newest, now, is_served)
+        return _behind(place, "behind", snapshot_id, newest, now)
     log_state = "an empty log" if newest is None else f"a log at {newest.snapshot_id}"
     message = f"at snapshot {snapshot_id} beside {log_state}: it was filled from another warehouse"
     hint = (
@@ -111,11 +114,19 @@ def _behind(
     snapshot_id: int | None,
     newest: Snapshot,
     now: datetime,
-    is_served: bool,
 ) -> StoreStanding:
-    shown = "empty" if snapshot_id is None else f"at snapshot {snapshot_id}"
-    if not is_served:
-        return StoreStanding(place, state, snapshot_id, None, f"{shown}: {_SERVES_NOTHING}")
     waits = max(now - newest.finished_at, timedelta())
-    message = f"{shown}; snapshot {newest.snapshot_id} has waited for {format_interval(waits)}"
+    message = (
+        f"{_shown(snapshot_id)}; snapshot {newest.snapshot_id} has waited for "
+        f"{format_interval(waits)}"
+    )
     return StoreStanding(place, state, snapshot_id, waits.total_seconds(), message, _PUBLISH)
+
+
+def _serves_nothing(standing: StoreStanding) -> StoreStanding:
+    message = f"{_shown(standing.snapshot_id)}: {_SERVES_NOTHING}"
+    return replace(standing, behind_s=None, message=message, hint=None)
+
+
+def _shown(snapshot_id: int | None) -> str:
+    return "empty" if snapshot_id is None else f"at snapshot {snapshot_id}"

@@ -19,6 +19,7 @@ from livemart.project.spark_types import (
     SparkType,
     TypeSyntaxError,
     parse_type,
+    type_instead,
 )
 from livemart.project.yaml_places import Mistakes
 
@@ -105,9 +106,7 @@ class DeclaredColumns:
             kind = parse_type(column.data_type)
         except TypeSyntaxError as error:
             word = error.word.lower()
-            own_word = _ELSEWHERE.get(word)
-            near = f", did you mean {own_word}?" if own_word else nearest(word, TYPE_WORDS)
-            finding = f"{column.data_type}: {error}{near}"
+            finding = f"{column.data_type}: {error}{type_instead(word, TYPE_WORDS, _ELSEWHERE)}"
             hint = _NO_VARIANT if word == "variant" else _NO_TYPE
             self._refuse("SOURCE_COLUMN_INVALID", path, finding, hint)
             return

@@ -7,9 +7,10 @@ of 58 texts that are refused here it takes 31, among them `array<int`, `int int`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from livemart.errors import nearest
 from livemart.spark_sql import unquoted
 
 _ALIASES = {
@@ -59,6 +60,18 @@ TYPES_ELSEWHERE = {
 }
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|([^\W\d]\w*)|(\d+)|('[^']*')|(.))", re.S)
 MAX_PRECISION = 38
+
+
+def type_instead(word: str, words: Sequence[str], elsewhere: Mapping[str, str]) -> str:
+    """Return ", did you mean string?" for a word that is no type; "" if nothing is near.
+
+    Args:
+        word: in lower case.
+        words: the types that may be written.
+        elsewhere: the type of Spark for a word of another database.
+    """
+    own_word = elsewhere.get(word)
+    return f", did you mean {own_word}?" if own_word else nearest(word, words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from livemart.errors import ConfigError, nearest
+from livemart.errors import ConfigError
 from livemart.project.declared_columns import outer_type
-from livemart.project.spark_types import TYPE_WORDS, TYPES_ELSEWHERE
+from livemart.project.spark_types import TYPE_WORDS, TYPES_ELSEWHERE, type_instead
 from livemart.project.yaml_places import Mistakes, Where
 
 _SIZED = ("char", "character", "varchar")
@@ -43,9 +43,7 @@ def _finding(kind: str) -> str | None:
     """
     word = outer_type(kind)
     if word not in _WORDS:
-        own_word = TYPES_ELSEWHERE.get(word)
-        near = f", did you mean {own_word}?" if own_word else nearest(word, _WORDS)
-        return f"found {kind}{near}"
+        return f"found {kind}{type_instead(word, _WORDS, TYPES_ELSEWHERE)}"
     if word in _SIZED and "(" not in kind:
         return f"found {kind} without a length"
     return None

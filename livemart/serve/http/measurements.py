@@ -49,7 +49,7 @@ class Measurements:
         self.streams = gauge("livemart_streams", "Open streams.")
         self.waiting_pulls = gauge("livemart_waiting_pulls", "Pulls that wait for their turn.")
         self.waiting_requests = gauge(
-            "livemart_waiting_requests", "Requests that wait until their caller's next one begins."
+            "livemart_waiting_requests", "Requests that wait for their caller's turn to begin."
         )
         self._refused = Counter(
             "livemart_refused_pulls",
