@@ -15,10 +15,7 @@ import sys
 from collections import Counter
 from contextlib import suppress
 
-from bench.serve import Address, read_answer, request_of
-
-# Reads that are timed come first where both want the same processor.
-_NICE = 10
+from bench.serve import NICE, Address, read_answer, request_of
 
 
 async def ask(address: Address, token: str, path: str, connections: int) -> dict[int, int]:
@@ -45,6 +42,6 @@ async def ask(address: Address, token: str, path: str, connections: int) -> dict
 
 
 if __name__ == "__main__":
-    os.nice(_NICE)
+    os.nice(NICE)
     host, port, token, path, connections = sys.argv[1:]
     print(json.dumps(asyncio.run(ask((host, int(port)), token, path, int(connections)))))

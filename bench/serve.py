@@ -24,9 +24,10 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from bench.pulls import measure_peer, measure_pulls
 from bench.refresh import report
@@ -35,7 +36,6 @@ from livemart.serve.auth.tokens import TokenStore
 
 ROOT = Path(__file__).resolve().parents[1]
 _CONNECTIONS = 64
-_SILENT_AGAIN_S = 30
 _KINDS = ("metrics", "top-dishes", "trend")
 # A page's requests: the tiles and dishes with each button, the trend now and then.
 _WEIGHTS = (45, 45, 10)
@@ -45,6 +45,8 @@ _GREEDY_PATHS = {
     "beside_others": "/v1/models/restaurant_sales_trend?limit=10000",
     "beside_quick": f"/v1/restaurants/{restaurant_id(0)}/metrics?window=24h",
 }
+# How nice the clients beside are: timed reads come first where both want the same processor.
+NICE = 10
 # The benchmark itself opens these beside connections.
 _FEW_FILES = 100
 
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--files", type=int, default=40, help="that --pipeline waits for")
     parser.add_argument("--folder", type=Path, help="where to work (1 GB); made and removed")
     given = parser.parse_args(arguments)
-    require_files(max(given.idle + _CONNECTIONS, given.clients) + _FEW_FILES)
+    require_files(max(given.idle, given.clients) + _CONNECTIONS + _FEW_FILES)
     with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as name:
         warehouse = Path(name) / "warehouse"
         url = f"sqlite:///{warehouse}/_livemart/serving.db"
@@ -88,15 +90,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report("read_p99_ms", percentile(took, 0.99) * 1_000)
             report("read_slowest_ms", max(took) * 1_000)
         for name, path in _GREEDY_PATHS.items():
-            with serving(warehouse) as (address, _), greedy(address, given, path) as end:
-                beside, idle = asyncio.run(read_beside_silent(address, given))
-                answers = end()
-            say(f"{len(beside)} reads beside {idle} idle connections and {answers}")
-            report(f"read_{name}_p99_ms", percentile(beside, 0.99) * 1_000)
-            ratio = percentile(beside, 0.95) / percentile(took, 0.95)
+            greedy = (given.greedy_token, path, str(given.greedy))
+            with (
+                serving(warehouse) as (address, _),
+                beside("bench.silent", address, str(given.idle)) as end_silent,
+                beside("bench.greedy", address, *greedy) as end_greedy,
+            ):
+                slower = asyncio.run(read_steadily(address, given))
+                answers, idle = end_greedy(), end_silent()
+            say(f"{len(slower)} reads beside silent connections {idle} and {answers}")
+            report(f"read_{name}_p99_ms", percentile(slower, 0.99) * 1_000)
+            ratio = percentile(slower, 0.95) / percentile(took, 0.95)
             report(f"read_{name}_over_alone_p95", ratio)
             report(f"{name}_greedy_answers", answers.get("200", 0))
-            report(f"{name}_idle_connections", idle)
+            for measure in ("most", "mean"):
+                report(f"{name}_idle_connections_{measure}", idle[measure])
         with serving(warehouse) as (address, used_s):
             last, half, cpu = asyncio.run(push_to_all(address, url, given, used_s))
             report(f"push_{given.clients}_clients_s", median(last))
@@ -161,56 +169,15 @@ async def read_steadily(address: Address, given: argparse.Namespace) -> list[flo
     return took
 
 
-async def read_beside_silent(
-    address: Address, given: argparse.Namespace
-) -> tuple[list[float], int]:
-    """Return the same beside silent connections, and how many are open at the end.
-
-    The server ends some: it holds no more than it can.
-    """
-    async with silent(address, given.idle) as are_open:
-        return await read_steadily(address, given), len(are_open)
-
-
-@asynccontextmanager
-async def silent(address: Address, count: int) -> AsyncIterator[set[int]]:
-    """Hold connections that say nothing, of many addresses; one that is ended comes back later.
-
-    Yields the numbers of those that are open.
-    """
-    are_open = set[int]()
-
-    async def be_silent(number: int) -> None:
-        origin = (f"127.0.{1 + number // 200 % 200}.{1 + number % 200}", 0)
-        while True:
-            with suppress(OSError):
-                reader, writer = await asyncio.open_connection(*address, local_addr=origin)
-                are_open.add(number)
-                await reader.read()
-                writer.close()
-            are_open.discard(number)
-            await asyncio.sleep(_SILENT_AGAIN_S)
-
-    async with cancelled([be_silent(number) for number in range(count)]):
-        yield are_open
-
-
 @contextmanager
-def greedy(
-    address: Address, given: argparse.Namespace, path: str
-) -> Iterator[Callable[[], dict[str, int]]]:
-    """Ask for a path on many connections with one other token, in a separate process.
-
-    Yields a function that ends it and returns its answers by status.
-    """
-    arguments = [address[0], str(address[1]), given.greedy_token, path, str(given.greedy)]
-    command = [sys.executable, "-m", "bench.greedy", *arguments]
+def beside(module: str, address: Address, *arguments: str) -> Iterator[Callable[[], Any]]:
+    """Run a client in a separate process; yield a function that ends it and returns its figures."""
+    command = [sys.executable, "-m", module, address[0], str(address[1]), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
-    def end() -> dict[str, int]:
+    def end() -> Any:
         process.terminate()
-        answers: dict[str, int] = json.loads(process.communicate(timeout=60)[0])
-        return answers
+        return json.loads(process.communicate(timeout=60)[0])
 
     try:
         yield end

@@ -163,6 +163,12 @@ async def _begin(request: Request, caller: Caller, kind: str, at_once: int) -> N
     setattr(request.state, _STATE, held)
 
 
+def has_waiting_pulls(request: Request) -> bool:
+    """Return True if further pulls of the caller of a request wait for their turn."""
+    held = getattr(request.state, _STATE, None)
+    return isinstance(held, _Held) and held.shares.turns.has_waiting(held.line)
+
+
 def note_rows(request: Request, count: int) -> None:
     """Note how many rows were read for a request; from any thread."""
     if isinstance(held := getattr(request.state, _STATE, None), _Held):

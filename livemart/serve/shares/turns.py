@@ -55,6 +55,10 @@ class Turns:
         """How many pulls wait, of all callers."""
         return sum(len(line.waiting) for line in self._lines.values())
 
+    def has_waiting(self, owner: Hashable) -> bool:
+        """Return True if a pull of a caller waits for another one of theirs."""
+        return owner in self._lines and bool(self._lines[owner].waiting)
+
     def room(self, owner: Hashable, at_once: int) -> int:
         """Return how many more pulls of a caller would be taken in now."""
         line = self._lines.get(owner, _Line())

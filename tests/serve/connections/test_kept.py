@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from dataclasses import dataclass
 from ipaddress import ip_network
+from itertools import pairwise
 
 from livemart.serve.connections.kept import Admission, ConnectionLimits, Connections
 from livemart.serve.http.measurements import Measurements
@@ -90,9 +92,46 @@ def test_only_those_whose_deadline_has_passed_are_asked() -> None:
     kept.admit(early, "192.0.2.1")
     kept.admit(late, "192.0.2.2")
 
-    kept.expire(6.0)
+    asyncio.run(kept.expire(6.0))
 
     assert (early.expired_at, late.expired_at) == (6.0, None)
+
+
+def test_others_have_their_turn_while_many_are_ended() -> None:
+    kept, clients = connections(most=100), [Client(5.0) for _ in range(50)]
+    for number, client in enumerate(clients):
+        kept.admit(client, f"192.0.2.{number}")
+    ended: list[int] = []
+
+    async def look_between() -> None:
+        while not ended or ended[-1] < len(clients):
+            ended.append(sum(client.expired_at is not None for client in clients))
+            await asyncio.sleep(0)
+
+    async def both() -> None:
+        await asyncio.gather(kept.expire(6.0), look_between())
+
+    asyncio.run(both())
+
+    steps = [after - before for before, after in pairwise(ended)]
+    assert max(steps) < len(clients) / 10
+    assert ended[-1] == len(clients)
+
+
+def test_one_that_asks_again_meanwhile_is_not_ended() -> None:
+    kept, clients = connections(most=100), [Client(5.0) for _ in range(50)]
+    for number, client in enumerate(clients):
+        kept.admit(client, f"192.0.2.{number}")
+
+    async def ask_again() -> None:
+        clients[-1].deadline = math.inf
+
+    async def both() -> None:
+        await asyncio.gather(kept.expire(6.0), ask_again())
+
+    asyncio.run(both())
+
+    assert clients[-1].expired_at is None
 
 
 def test_few_descriptors_leave_half_of_them_to_the_rest_of_the_process() -> None:

@@ -17,7 +17,7 @@ import pytest
 from livemart.serve.auth.seal import Seal
 from livemart.serve.auth.signing_key import SigningKey
 from livemart.serve.live.side_processes import SideProcesses
-from livemart.serve.models import written_rows
+from livemart.serve.models import pull, written_rows
 from livemart.serve.models.row_cursors import RowCursors
 from livemart.serve.models.written_rows import (
     SMALL,
@@ -88,6 +88,10 @@ def test_a_large_answer_of_a_side_process_has_the_bytes_of_one_of_the_server(
             base = f"http://{host}:{port}"
             aside = [client.get(base + path, headers={"Accept": form}) for path, form in asked]
             few = client.get(f"{base}/v1/models/m?key=id:3").json()["rows"]
+            asked_in_all = len(asked_aside)
+            # One of a caller who asks for more than its share at once does.
+            monkeypatch.setattr(pull, "has_waiting_pulls", lambda request: True)
+            same = client.get(f"{base}/v1/models/m?key=id:3").json()["rows"]
 
     assert [answer.content for answer in aside] == [answer.content for answer in here]
     for name in ("etag", "livemart-truncated", "content-type"):
@@ -95,7 +99,8 @@ def test_a_large_answer_of_a_side_process_has_the_bytes_of_one_of_the_server(
         assert found == expected
     assert [it.headers["livemart-truncated"] for it in here] == ["false"] * 3 + ["true"] * 3
     # A small answer waits for no process.
-    assert len(asked_aside) == len(asked) and [row["id"] for row in few] == [3]
+    assert asked_in_all == len(asked) and [row["id"] for row in few] == [3]
+    assert len(asked_aside) == len(asked) + 1 and same == few
 
 
 def test_an_answer_that_is_too_large_here_or_of_another_model_is_left_to_others(
