@@ -43,7 +43,7 @@ def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return np.maximum(pc.fill_null(moments, 0), -EVER), is_null
 
 
-def bounds_of(
+def bounding_times(
     micros: npt.NDArray[np.int64], kind: pa.DataType, *, rounds_up: bool = False
 ) -> pa.Array:
     """Return times of a type as bounds: -EVER and EVER are the first and the last of the type.
@@ -56,9 +56,9 @@ def bounds_of(
         rounds_up: the bound is the first date that does not begin before, not the last.
 
     >>> micros = np.array([1])
-    >>> bounds_of(micros, pa.date32())[0].as_py()
+    >>> bounding_times(micros, pa.date32())[0].as_py()
     datetime.date(1970, 1, 1)
-    >>> bounds_of(micros, pa.date32(), rounds_up=True)[0].as_py()
+    >>> bounding_times(micros, pa.date32(), rounds_up=True)[0].as_py()
     datetime.date(1970, 1, 2)
     """
     is_date = pa.types.is_date32(kind)

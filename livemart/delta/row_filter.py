@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
-from livemart.arrow.times import EVER, bounds_of, is_time
+from livemart.arrow.times import EVER, bounding_times, is_time
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.arrow.variants import has_parts
 from livemart.spark_sql import literal, quoted
@@ -168,7 +168,7 @@ def time_condition(
     if not is_time(kind):
         return None
     micros = np.array([min(max(end, -EVER), EVER) for end in (low, high)])
-    first, last = bounds_of(micros, kind)
+    first, last = bounding_times(micros, kind)
     return IsBetween(name, first, last, has_null)
 
 

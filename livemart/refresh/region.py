@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException
 
 from livemart.arrow.bags import difference, one_array, row_codes, with_both_zeros
 from livemart.arrow.time_zone import TimeZone
-from livemart.arrow.times import EVER, bounds_of, is_time, micros_of
+from livemart.arrow.times import EVER, bounding_times, is_time, micros_of
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.arrow.variants import has_parts
 from livemart.delta.partitions import BLANKS, is_blank
@@ -395,7 +395,7 @@ def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
     kind = kind if pa.types.is_date(kind) else pa.timestamp("us", tz=kind.tz and "UTC")
     for name in ("low", "high"):
         micros = one_array(affected.column(name)).to_numpy()
-        bounds = bounds_of(micros, kind, rounds_up=name == "low")
+        bounds = bounding_times(micros, kind, rounds_up=name == "low")
         place = affected.column_names.index(name)
         affected = affected.set_column(place, name, bounds)
     return affected

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from livemart.arrow.times import DAY, EVER, bounds_of, holds_time, is_time, micros_of
+from livemart.arrow.times import DAY, EVER, bounding_times, holds_time, is_time, micros_of
 from livemart.epoch import epoch_micros
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)
@@ -48,7 +48,7 @@ def test_bounds_without_an_end_leave_out_no_time_of_a_type(kind: pa.DataType, bi
     numbers = pa.int32() if bits == 31 else pa.int64()
 
     for rounds_up in (False, True):
-        ends = bounds_of(np.array([-EVER, EVER]), kind, rounds_up=rounds_up)
+        ends = bounding_times(np.array([-EVER, EVER]), kind, rounds_up=rounds_up)
 
         assert ends.cast(numbers).to_pylist() == [-(2**bits), 2**bits - 1]
 
@@ -56,9 +56,9 @@ def test_bounds_without_an_end_leave_out_no_time_of_a_type(kind: pa.DataType, bi
 def test_bounds_of_dates_round_and_those_of_timestamps_are_exact() -> None:
     micros = np.array([-DAY - 1, -DAY, -1, 0, 1, DAY])
 
-    down = bounds_of(micros, pa.date32()).cast(pa.int32()).to_pylist()
-    up = bounds_of(micros, pa.date32(), rounds_up=True).cast(pa.int32()).to_pylist()
-    exact = bounds_of(micros, pa.timestamp("us", tz="UTC"), rounds_up=True).cast(pa.int64())
+    down = bounding_times(micros, pa.date32()).cast(pa.int32()).to_pylist()
+    up = bounding_times(micros, pa.date32(), rounds_up=True).cast(pa.int32()).to_pylist()
+    exact = bounding_times(micros, pa.timestamp("us", tz="UTC"), rounds_up=True).cast(pa.int64())
 
     assert down == [-2, -1, -1, 0, 0, 1]
     assert up == [-1, -1, 0, 0, 1, 1]
@@ -66,7 +66,7 @@ def test_bounds_of_dates_round_and_those_of_timestamps_are_exact() -> None:
 
 
 def test_bounds_without_rows_have_their_type() -> None:
-    assert bounds_of(np.array([], np.int64), pa.date32()).type == pa.date32()
+    assert bounding_times(np.array([], np.int64), pa.date32()).type == pa.date32()
 
 
 def test_only_timestamps_and_dates_are_times() -> None:
