@@ -133,7 +133,7 @@ def create_app(
         *(seal, shares, HeldBytes()),
     )
     app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
-    install_problems(app, lambda: hub.newest_known(now()))
+    install_problems(app, lambda: hub.newest_known(now()), runs.serves_nothing)
     app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)
     app.add_middleware(Begins, measurements=measurements)
     app.add_middleware(Envelope, measurements=measurements, larger={INGEST_PATH: MOST_INGEST_BYTES})

@@ -12,7 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from livemart.land.sources.files.stream import place_slots
 from livemart.land.sources.log_looks import LogLooks
+from livemart.project.graph import Project
 from livemart.state.places import StateFolder
+from livemart.state.project_graph import keep_graph
 from livemart.state.snapshots import SetAside, Snapshot
 from tests.serve.apps import Site, make_settings, site
 from tests.store.stores import NOON, fill_store, reference_tables
@@ -128,3 +130,13 @@ def test_what_waits_for_each_source_is_measured_in_records_bytes_and_seconds(
         "livemart_source_look_age_seconds": {"s.log": 0},
         "livemart_source_partition_waiting_records": {"s.log p0": 15, "s.log p1": 5},
     }
+
+
+def test_a_project_that_serves_nothing_is_not_waited_for(tmp_path: Path) -> None:
+    keep_graph(make_settings(tmp_path).warehouse, Project("shop", "", "mart", {}, {}, {}, {}))
+    with site(tmp_path) as served:
+        answers = [served.client.get(path) for path in ("/readyz", "/v1/models")]
+
+    assert [answer.status_code for answer in answers] == [503, 503]
+    assert {answer.json()["code"] for answer in answers} == {"NOTHING_PUBLISHED"}
+    assert all("no exposure of the project" in answer.json()["detail"] for answer in answers)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,6 +25,7 @@ from livemart.serve.http.rare_log import RareLog
 from livemart.settings import Settings
 
 MEDIA_TYPE = "application/problem+json"
+_SERVES_NOTHING = "no exposure of the project names a model that has a table, so nothing is served"
 RETRY_AFTER_S = 5
 
 # By code: status and title. The title names the kind of problem and never changes with the request.
@@ -146,10 +148,17 @@ def problem_of(error: Exception) -> ProblemError:
     return ProblemError("SERVER_FAILED", "the reason is in the log of the server")
 
 
-def install_problems(app: FastAPI, held_snapshot: Callable[[], Mapping[str, Any]] = dict) -> None:
+def install_problems(
+    app: FastAPI,
+    held_snapshot: Callable[[], Mapping[str, Any]] = dict,
+    serves_nothing: Callable[[], bool] = bool,
+) -> None:
     """Answer every expected exception of `app` with a problem; `Envelope` has the others.
 
-    `held_snapshot`: members that a problem of a store that is away has besides.
+    Args:
+        app: the server's.
+        held_snapshot: members that a problem of a store that is away has besides.
+        serves_nothing: returns True if the project has no model to serve.
     """
 
     log = RareLog()
@@ -158,6 +167,8 @@ def install_problems(app: FastAPI, held_snapshot: Callable[[], Mapping[str, Any]
         problem = problem_of(error)
         if problem.code == "STORE_UNREACHABLE":
             problem.members = held_snapshot()
+        if problem.code == "NOTHING_PUBLISHED" and await run_in_threadpool(serves_nothing):
+            problem = ProblemError(problem.code, _SERVES_NOTHING)
         # The hub tells when the store goes away, and nothing being published yet is no fault.
         if problem.status == 500:
             log.tell(
