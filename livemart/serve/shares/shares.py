@@ -6,10 +6,11 @@ are not among them. The share is a token's; of who needs none, the address's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Hashable
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from fastapi import Depends
@@ -28,6 +29,12 @@ from livemart.settings import Settings
 
 # Figures of restaurants are read many in one query, and are asked for many at once.
 _FIGURES_AT_ONCE = 20
+# If other callers asked within this time, each turn of one whose pulls wait is followed by a rest
+# that is so many times as long. Without it that caller would keep the server busy all the time.
+_OTHERS_WITHIN_S = 1.0
+_RESTS = 2.0
+_LONGEST_REST_S = 0.25
+_PULL = "pull"
 _STATE = "share"
 _INGEST = "ingest"
 
@@ -38,8 +45,9 @@ class _Held:
 
     shares: Shares
     owner: str
-    line: Hashable
+    line: tuple[str, str]
     at_once: int
+    began: float
     rows: int = 0
     is_over: bool = False
 
@@ -47,7 +55,7 @@ class _Held:
         """Give the turn back, and count the rows; once."""
         if not self.is_over:
             self.is_over = True
-            self.shares.turns.give_back(self.line)
+            self.shares.turns.give_back(self.line, self.shares.rest_s(self))
             if self.rows:
                 self.shares.rows.take(self.owner, self.rows)
 
@@ -58,13 +66,22 @@ class Shares:
     Args:
         settings: `caller_pulls`, `caller_waiting_pulls` and `caller_rows`.
         measurements: where pulls that wait and are refused are counted.
+        clock: seconds that only rise.
     """
 
-    def __init__(self, settings: Settings, measurements: Measurements) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        measurements: Measurements,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.turns = Turns(settings.caller_waiting_pulls)
         self.rows = Quota(settings.caller_rows)
         self._at_once = settings.caller_pulls
         self._measurements = measurements
+        self._clock = clock
+        # The callers who asked last, with the time: the newest one, and the newest of the others.
+        self._newest, self._other = ("", -inf), ("", -inf)
         measurements.waiting_pulls.set_function(lambda: self.turns.waiting)
 
     async def hold(self, request: Request, caller: Caller, kind: str, at_once: int = 0) -> _Held:
@@ -87,7 +104,16 @@ class Shares:
             raise self._refuse(held, problem, "at_once", 1.0) from None
         except WaiterLeftError:
             raise ClientDisconnect from None
+        held.began = self._clock()
         return held
+
+    def rest_s(self, held: _Held) -> float:
+        """Return how long the next pull of a caller waits behind one that is over."""
+        now = self._clock()
+        _, other_at = self._newest if self._newest[0] != held.owner else self._other
+        if held.line[0] != _PULL or now - other_at > _OTHERS_WITHIN_S:
+            return 0.0
+        return min(_RESTS * (now - held.began), _LONGEST_REST_S)
 
     def require_rows(self, request: Request, caller: Caller) -> None:
         """Refuse a caller who has to wait for rows.
@@ -111,8 +137,11 @@ class Shares:
         return held
 
     def _held(self, request: Request, caller: Caller, kind: str, at_once: int = 0) -> _Held:
-        owner = owner_of(request, caller)
-        return _Held(self, owner, (kind, owner), at_once or self._at_once)
+        owner, now = owner_of(request, caller), self._clock()
+        if owner != self._newest[0]:
+            self._other = self._newest
+        self._newest = owner, now
+        return _Held(self, owner, (kind, owner), at_once or self._at_once, now)
 
     def headers(self, held: _Held) -> dict[str, str]:
         """Return the rest of the caller's share (draft-ietf-httpapi-ratelimit-headers-10)."""
@@ -145,7 +174,7 @@ def owner_of_address(request: Request) -> str:
 
 
 async def _pull(request: Request, caller: CallerOf) -> None:
-    await _begin(request, caller, "pull", 0)
+    await _begin(request, caller, _PULL, 0)
 
 
 async def _figures(request: Request, caller: CallerOf) -> None:

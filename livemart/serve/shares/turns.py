@@ -105,9 +105,12 @@ class Turns:
                 line.waiting.remove(turn)
             raise
 
-    def give_back(self, owner: Hashable) -> None:
-        """End a turn: the caller's next pull has it."""
+    def give_back(self, owner: Hashable, rest_s: float = 0.0) -> None:
+        """End a turn: the caller's next pull has it, if one waits `rest_s` later."""
         line = self._lines[owner]
+        if line.waiting and rest_s:
+            asyncio.get_running_loop().call_later(rest_s, self.give_back, owner)
+            return
         if line.waiting:
             line.waiting.popleft().set_result(None)
             return

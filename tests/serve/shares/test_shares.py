@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from livemart.serve.auth.callers import Caller
+from livemart.serve.http.measurements import Measurements
 from livemart.serve.shares.shares import Shares, owner_of
-from tests.serve.apps import Site, bearer, site
+from tests.serve.apps import Site, bearer, make_settings, site
 from tests.serve.http.requests import request_of
 from tests.store.stores import fill_store, reference_tables
 
@@ -30,6 +32,29 @@ def test_the_share_is_of_the_token_and_of_an_address_where_there_is_none() -> No
 
     assert owner_of(request, Caller(None, "id")) == owner_of(request, Caller(frozenset(), "id"))
     assert owner_of(request, Caller(None)).startswith("address ")
+
+
+def test_a_pull_is_followed_by_a_rest_only_while_others_ask(tmp_path: Path) -> None:
+    now = [100.0]
+    shares = Shares(make_settings(tmp_path), Measurements(), lambda: now[0])
+    greedy, other = Caller(None, "greedy"), Caller(None, "other")
+
+    async def took(seconds: float, kind: str = "pull", caller: Caller = greedy) -> float:
+        held = await shares.hold(request_of(), caller, kind)
+        now[0] += seconds
+        rest_s = shares.rest_s(held)
+        held.end()
+        return round(rest_s, 6)
+
+    async def ask() -> list[float]:
+        rests = [await took(0.02)]
+        await took(0.01, "figures", other)
+        rests += [await took(0.02), await took(0.02, "figures"), await took(0.5)]
+        # The other one asked half a second ago.
+        rests.append(await took(0.6))
+        return rests
+
+    assert asyncio.run(ask()) == [0.0, 0.04, 0.0, 0.25, 0.0]
 
 
 def test_who_read_too_many_rows_waits_and_others_do_not(tmp_path: Path) -> None:

@@ -57,6 +57,44 @@ def test_one_more_than_may_wait_is_refused_and_no_other_caller_is() -> None:
     asyncio.run(ask())
 
 
+def test_the_next_turn_of_a_caller_comes_after_its_rest_and_others_do_not_wait() -> None:
+    async def ask() -> None:
+        turns = Turns(10)
+        await turns.take("greedy", 1)
+        next_one = asyncio.create_task(turns.take("greedy", 1))
+        await settle()
+
+        turns.give_back("greedy", rest_s=0.01)
+        await turns.take("other", 1)
+        # The turn is not free meanwhile.
+        assert (next_one.done(), turns.room("greedy", 1)) == (False, 9)
+        turns.give_back("other", rest_s=60)
+        assert len(turns) == 1
+
+        await next_one
+        turns.give_back("greedy")
+        assert len(turns) == 0
+
+    asyncio.run(ask())
+
+
+def test_a_turn_whose_waiters_have_left_is_free_after_the_rest() -> None:
+    async def ask() -> None:
+        turns = Turns(10)
+        await turns.take("greedy", 1)
+        gone = asyncio.create_task(turns.take("greedy", 1))
+        await settle()
+        turns.give_back("greedy", rest_s=0.01)
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+
+        await turns.take("greedy", 1)
+        turns.give_back("greedy")
+        assert len(turns) == 0
+
+    asyncio.run(ask())
+
+
 @pytest.mark.parametrize("is_its_turn", [False, True])
 def test_one_who_is_cancelled_leaves_the_line_and_takes_no_turn_along(is_its_turn: bool) -> None:
     async def ask() -> None:
