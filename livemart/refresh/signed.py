@@ -327,7 +327,8 @@ def _joined(run: ModelRun, lookup: Lookup, present: Mapping[int, pa.Table]) -> R
     if any(key.type != field.type for key in keys):
         # Which values are equal across types is for Spark to say.
         return EVERY_ROW
-    condition = values_condition(field.name, field.type, pa.chunked_array(keys, field.type))
+    chunks = [chunk for key in keys for chunk in key.chunks]
+    condition = values_condition(field.name, field.type, pa.chunked_array(chunks, field.type))
     return EVERY_ROW if condition is None else RowFilter(((condition,),))
 
 

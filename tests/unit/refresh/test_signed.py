@@ -10,12 +10,18 @@ import pytest
 
 from livemart.arrow.bags import WEIGHT
 from livemart.arrow.sum_limits import SumLimits
-from livemart.delta.row_filter import EVERY_ROW, NO_ROW
+from livemart.delta.row_filter import EVERY_ROW, NO_ROW, IsIn, RowFilter
 from livemart.plan.relations.key_query import key_query
 from livemart.plan.relations.relation import column
 from livemart.plan.strategies.signed import Lookup, Output, Signed, Summed
 from livemart.refresh.inputs import Side
-from livemart.refresh.signed import _by_product_rule, _changed_part, _changed_rows, _limits_of
+from livemart.refresh.signed import (
+    _by_product_rule,
+    _changed_part,
+    _changed_rows,
+    _joined,
+    _limits_of,
+)
 
 
 def _limits(stored: pa.DataType, *analysed: str) -> SumLimits | None:
@@ -108,6 +114,20 @@ def test_changed_rows_do_not_tell_what_the_clock_moved_or_what_a_total_became() 
 
     assert _changed_part(_joining(1), _JOINED, {0: EVERY_ROW}) is None
     assert _changed_part(_joining(1), totals, {0: NO_ROW}) is None
+
+
+def test_a_lookup_is_read_by_the_keys_of_all_places_and_whole_if_its_key_is_nested() -> None:
+    def rows_of_keys(*pieces: pa.Array) -> RowFilter:
+        field = pa.field("k", pieces[0].type)
+        there = SimpleNamespace(new=SimpleNamespace(fields={"k": field}, names={"k": "k"}))
+        lookup = Lookup(2, (("k", ((0, "k"), (1, "k"))),))
+        present = {place: pa.table({"k": piece}) for place, piece in enumerate(pieces)}
+        return _joined(cast(Any, SimpleNamespace(inputs=[there] * 3)), lookup, present)
+
+    condition = IsIn("k", pa.array([1, 2, 3]), has_null=True)
+    assert rows_of_keys(pa.array([2, None]), pa.array([3, 1])) == RowFilter(((condition,),))
+    for nested in (pa.array([[1.5], None]), pa.array([{"x": 1}, None])):
+        assert rows_of_keys(nested, nested) is EVERY_ROW
 
 
 def test_a_product_changes_by_each_factor_beside_the_other() -> None:
