@@ -144,10 +144,17 @@ class _Maker:
     def _drawn_join(self) -> str:
         column, kind = self._chance.choice(_GROUPED), self._chance.choice(["join", "left join"])
         operator = self._chance.choice(["=", "<=>"])
-        few = f"(select {column} as k, max(id) as newest from {DRAWN} where amount > 5 group by 1)"
+        # Either groups, whose region is computed, or rows, which a change of the others looks up.
+        few, listed = self._chance.choice(
+            [
+                ("max(id) as newest from {} where amount > 5 group by 1", "max(f.newest)"),
+                ("id as newest from {} where amount > 8", "count(f.newest)"),
+            ]
+        )
         return (
-            f"select d.shop, f.k, count(*) as n, max(f.newest) as newest from {DRAWN} as d"
-            f" {kind} {few} as f on f.k {operator} d.{column} group by d.shop, f.k"
+            f"select d.shop, f.k, count(*) as n, {listed} as newest from {DRAWN} as d"
+            f" {kind} (select {column} as k, {few.format(DRAWN)}) as f"
+            f" on f.k {operator} d.{column} group by d.shop, f.k"
         )
 
     def _layer(self, alias: str) -> tuple[str, dict[str, str]]:

@@ -73,6 +73,8 @@ def refresh_and_verify(
         mini.deliver("sales", *records)
         mini.refresh()
 
+        reasons = {name: state.reason for name, state in mini.newest.models.items()}
+        assert "STRATEGY_FAILED" not in reasons.values(), f"seeds {seeds}: {reasons}"
         if number == len(later) - 1 or not is_short:
             assert list(differing(mini)) == [], f"seeds {seeds}, batch {number}"
 
