@@ -31,7 +31,7 @@ from livemart.serve.models.row_cursors import RowCursors, order_kinds, snapshot_
 from livemart.serve.models.row_forms import CONTENTS, FORMS, RowsFormat, choose_rows_format
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
 from livemart.serve.models.written_rows import SMALL, PullQuery, WrittenRows, write_answer
-from livemart.serve.shares.shares import has_waiting_pulls, note_rows, shared_turn
+from livemart.serve.shares.shares import is_crowding, note_rows, shared_turn
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import AskedRows, SnapshotView
@@ -239,11 +239,11 @@ async def _write(
         return write_answer(view, query_of(served), most)
 
     written: Answer[WrittenRows | None] | None = None
-    if not has_waiting_pulls(request):
+    if not is_crowding(request):
         written = await readings.read_fresh(partial(read, most=SMALL))
     if written is None or written.value is None:
         # Others wait neither for the interpreter nor for a process: of these, each has one. A
-        # caller who asks for more than its share has all of it read there.
+        # caller who crowds the server has all of it read there.
         async with shared_turn(request, caller, "large", 1):
             written = await readings.read_aside(write_answer, query_of(model))
     if written.value is None:

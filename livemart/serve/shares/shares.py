@@ -29,9 +29,10 @@ from livemart.settings import Settings
 
 # Figures of restaurants are read many in one query, and are asked for many at once.
 _FIGURES_AT_ONCE = 20
-# If other callers asked within this time, each turn of one whose pulls wait is followed by a rest
-# that is so many times as long. Without it that caller would keep the server busy all the time.
+# A browser has six connections to a server: two pulls are under way, and so many wait.
+_FEW_WAITING = 4
 _OTHERS_WITHIN_S = 1.0
+# Each turn of a caller who crowds the server is followed by a rest that is so many times as long.
 _RESTS = 2.0
 _LONGEST_REST_S = 0.25
 _PULL = "pull"
@@ -107,13 +108,18 @@ class Shares:
         held.began = self._clock()
         return held
 
+    def is_crowding(self, held: _Held) -> bool:
+        """Return True if many pulls of a caller wait while others ask."""
+        if self.turns.waiting_of(held.line) <= _FEW_WAITING:
+            return False
+        _, other_at = self._newest if self._newest[0] != held.owner else self._other
+        return self._clock() - other_at <= _OTHERS_WITHIN_S
+
     def rest_s(self, held: _Held) -> float:
         """Return how long the next pull of a caller waits behind one that is over."""
-        now = self._clock()
-        _, other_at = self._newest if self._newest[0] != held.owner else self._other
-        if held.line[0] != _PULL or now - other_at > _OTHERS_WITHIN_S:
+        if held.line[0] != _PULL or not self.is_crowding(held):
             return 0.0
-        return min(_RESTS * (now - held.began), _LONGEST_REST_S)
+        return min(_RESTS * (self._clock() - held.began), _LONGEST_REST_S)
 
     def require_rows(self, request: Request, caller: Caller) -> None:
         """Refuse a caller who has to wait for rows.
@@ -192,10 +198,10 @@ async def _begin(request: Request, caller: Caller, kind: str, at_once: int) -> N
     setattr(request.state, _STATE, held)
 
 
-def has_waiting_pulls(request: Request) -> bool:
-    """Return True if further pulls of the caller of a request wait for their turn."""
+def is_crowding(request: Request) -> bool:
+    """Return True if many further pulls of the caller of a request wait while others ask."""
     held = getattr(request.state, _STATE, None)
-    return isinstance(held, _Held) and held.shares.turns.has_waiting(held.line)
+    return isinstance(held, _Held) and held.shares.is_crowding(held)
 
 
 def note_rows(request: Request, count: int) -> None:

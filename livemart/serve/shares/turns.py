@@ -55,9 +55,9 @@ class Turns:
         """How many pulls wait, of all callers."""
         return sum(len(line.waiting) for line in self._lines.values())
 
-    def has_waiting(self, owner: Hashable) -> bool:
-        """Return True if a pull of a caller waits for another one of theirs."""
-        return owner in self._lines and bool(self._lines[owner].waiting)
+    def waiting_of(self, owner: Hashable) -> int:
+        """Return how many pulls of a caller wait."""
+        return len(self._lines[owner].waiting) if owner in self._lines else 0
 
     def room(self, owner: Hashable, at_once: int) -> int:
         """Return how many more pulls of a caller would be taken in now."""

@@ -89,8 +89,8 @@ def test_a_large_answer_of_a_side_process_has_the_bytes_of_one_of_the_server(
             aside = [client.get(base + path, headers={"Accept": form}) for path, form in asked]
             few = client.get(f"{base}/v1/models/m?key=id:3").json()["rows"]
             asked_in_all = len(asked_aside)
-            # One of a caller who asks for more than its share at once does.
-            monkeypatch.setattr(pull, "has_waiting_pulls", lambda request: True)
+            # One of a caller who crowds the server does.
+            monkeypatch.setattr(pull, "is_crowding", lambda request: True)
             same = client.get(f"{base}/v1/models/m?key=id:3").json()["rows"]
 
     assert [answer.content for answer in aside] == [answer.content for answer in here]

@@ -34,27 +34,36 @@ def test_the_share_is_of_the_token_and_of_an_address_where_there_is_none() -> No
     assert owner_of(request, Caller(None)).startswith("address ")
 
 
-def test_a_pull_is_followed_by_a_rest_only_while_others_ask(tmp_path: Path) -> None:
+def test_pulls_are_followed_by_rests_if_many_more_wait_while_others_ask(tmp_path: Path) -> None:
     now = [100.0]
     shares = Shares(make_settings(tmp_path), Measurements(), lambda: now[0])
     greedy, other = Caller(None, "greedy"), Caller(None, "other")
 
-    async def took(seconds: float, kind: str = "pull", caller: Caller = greedy) -> float:
-        held = await shares.hold(request_of(), caller, kind)
-        now[0] += seconds
-        rest_s = shares.rest_s(held)
-        held.end()
-        return round(rest_s, 6)
-
     async def ask() -> list[float]:
-        rests = [await took(0.02)]
-        await took(0.01, "figures", other)
-        rests += [await took(0.02), await took(0.02, "figures"), await took(0.5)]
-        # The other one asked half a second ago.
-        rests.append(await took(0.6))
-        return rests
+        held = [await shares.hold(request_of(), greedy, "pull") for _ in range(2)]
+        waiting = [asyncio.create_task(shares.hold(request_of(), greedy, "pull")) for _ in range(5)]
+        await asyncio.sleep(0)
+        now[0] += 0.02
+        rests = [shares.rest_s(held[0])]
+        figures = await shares.hold(request_of(), other, "figures")
+        rests.append(shares.rest_s(held[0]))
+        now[0] += 0.5
+        rests += [shares.rest_s(held[0]), shares.rest_s(figures)]
+        waiting.pop().cancel()
+        await asyncio.sleep(0)
+        # As many as a browser has.
+        rests.append(shares.rest_s(held[0]))
+        waiting.append(asyncio.create_task(shares.hold(request_of(), greedy, "pull")))
+        await asyncio.sleep(0)
+        now[0] += 0.6
+        # The other one asked more than a second ago.
+        rests.append(shares.rest_s(held[0]))
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return [round(each, 6) for each in rests]
 
-    assert asyncio.run(ask()) == [0.0, 0.04, 0.0, 0.25, 0.0]
+    assert asyncio.run(ask()) == [0.0, 0.04, 0.25, 0.0, 0.0, 0.0]
 
 
 def test_who_read_too_many_rows_waits_and_others_do_not(tmp_path: Path) -> None:
