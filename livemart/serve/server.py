@@ -45,9 +45,8 @@ _LAST_READINGS_S = 2
 # That the server closes its sockets is waited for whatever keeps the machine busy.
 _CLOSED_WITHIN_S = 60
 _BACKLOG = 4_096
-# asyncio accepts as many connections before it continues with those that it has; each takes about
-# a fifth of a millisecond. Where no file can be opened any more, it tries as often, with a line in
-# the log for each.
+# asyncio accepts as many connections before it continues with those that it has. Where no file can
+# be opened any more, it tries as often, with a line in the log for each.
 _ACCEPTED_AT_ONCE = 4
 # In ticks of uvicorn, of 0.1 s.
 _DEADLINES_EVERY = 5

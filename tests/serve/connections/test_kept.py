@@ -118,20 +118,21 @@ def test_others_have_their_turn_while_many_are_ended() -> None:
     assert ended[-1] == len(clients)
 
 
-def test_one_that_asks_again_meanwhile_is_not_ended() -> None:
+def test_one_that_asks_again_or_leaves_meanwhile_is_not_ended() -> None:
     kept, clients = connections(most=100), [Client(5.0) for _ in range(50)]
     for number, client in enumerate(clients):
         kept.admit(client, f"192.0.2.{number}")
 
-    async def ask_again() -> None:
+    async def ask_again_and_leave() -> None:
         clients[-1].deadline = math.inf
+        kept.leave(clients[-2])
 
     async def both() -> None:
-        await asyncio.gather(kept.expire(6.0), ask_again())
+        await asyncio.gather(kept.expire(6.0), ask_again_and_leave())
 
     asyncio.run(both())
 
-    assert clients[-1].expired_at is None
+    assert [client.expired_at for client in clients[-3:]] == [6.0, None, None]
 
 
 def test_few_descriptors_leave_half_of_them_to_the_rest_of_the_process() -> None:
