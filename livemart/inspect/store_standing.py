@@ -14,6 +14,7 @@ from typing import Literal
 
 from livemart.errors import PublishError
 from livemart.intervals import format_interval
+from livemart.state.project_graph import SERVES_NOTHING
 from livemart.state.snapshots import Snapshot
 from livemart.store.served import Published
 
@@ -23,7 +24,6 @@ _PUBLISH = (
     "a running build, refresh or stream publishes it; if one is running, its log has "
     "`store_unreachable` or `publication_failed`"
 )
-_SERVES_NOTHING = "no exposure names a model that has a table, so nothing is served"
 _CHANGE = "change the models that are not served, or take them out of their exposures"
 _STATES: dict[str, Standing] = {
     "STORE_EMPTY": "empty",
@@ -124,7 +124,7 @@ def _behind(
 
 
 def _serves_nothing(standing: StoreStanding) -> StoreStanding:
-    message = f"{_shown(standing.snapshot_id)}: {_SERVES_NOTHING}"
+    message = f"{_shown(standing.snapshot_id)}: {SERVES_NOTHING}"
     return replace(standing, behind_s=None, message=message, hint=None)
 
 

@@ -14,6 +14,8 @@ from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
 from livemart.storage.location import StoragePlace
 
+SERVES_NOTHING = "no exposure of the project names a model that has a table, so nothing is served"
+
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:

@@ -23,9 +23,9 @@ from livemart.serve.http.encoded_slashes import shown_path
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.rare_log import RareLog
 from livemart.settings import Settings
+from livemart.state.project_graph import SERVES_NOTHING
 
 MEDIA_TYPE = "application/problem+json"
-_SERVES_NOTHING = "no exposure of the project names a model that has a table, so nothing is served"
 RETRY_AFTER_S = 5
 
 # By code: status and title. The title names the kind of problem and never changes with the request.
@@ -168,7 +168,7 @@ def install_problems(
         if problem.code == "STORE_UNREACHABLE":
             problem.members = held_snapshot()
         if problem.code == "NOTHING_PUBLISHED" and await run_in_threadpool(serves_nothing):
-            problem = ProblemError(problem.code, _SERVES_NOTHING)
+            problem = ProblemError(problem.code, SERVES_NOTHING)
         # The hub tells when the store goes away, and nothing being published yet is no fault.
         if problem.status == 500:
             log.tell(

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from livemart.serve.page.text import age
 from livemart.state.last_run import LastRun
+from livemart.state.project_graph import SERVES_NOTHING
 
 
 def failure_words(run: LastRun | None, now: datetime, *, is_admin: bool) -> str:
@@ -56,5 +57,5 @@ def waiting_words(run: LastRun | None, now: datetime, *, serves_nothing: bool = 
         return f"Building {progress.done} of {progress.models} {word}; this page loads by itself."
     failed = failure_words(run, now, is_admin=False)
     if serves_nothing and not failed:
-        return "No exposure of the project names a model that has a table, so nothing is served."
+        return f"{SERVES_NOTHING[0].upper()}{SERVES_NOTHING[1:]}."
     return failed or "No snapshot is published yet; this page loads by itself once one is."

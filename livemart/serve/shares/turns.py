@@ -108,12 +108,11 @@ class Turns:
     def give_back(self, owner: Hashable, rest_s: float = 0.0) -> None:
         """End a turn: the caller's next pull has it, if one waits `rest_s` later."""
         line = self._lines[owner]
-        if line.waiting and rest_s:
+        if not line.waiting:
+            line.under_way -= 1
+            if not line.under_way:
+                del self._lines[owner]
+        elif rest_s:
             asyncio.get_running_loop().call_later(rest_s, self.give_back, owner)
-            return
-        if line.waiting:
+        else:
             line.waiting.popleft().set_result(None)
-            return
-        line.under_way -= 1
-        if not line.under_way:
-            del self._lines[owner]

@@ -69,7 +69,7 @@ def test_a_store_without_a_model_to_serve_waits_for_no_snapshot(store_url: str) 
     fill_store(store_url, reference_tables([]), snapshot_id=4)
     earlier = look_at_store(store_url, newest(6), LATER, is_served=False)
 
-    reason = "no exposure names a model that has a table, so nothing is served"
+    reason = "no exposure of the project names a model that has a table, so nothing is served"
     assert (empty.message, empty.hint, empty.behind_s) == (f"empty: {reason}", None, None)
     assert (earlier.message, earlier.hint) == (f"at snapshot 4: {reason}", None)
 
