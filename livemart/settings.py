@@ -72,6 +72,35 @@ def _read_mapping(value: object) -> object:
     return loaded or {}
 
 
+def _read_properties(value: object) -> object:
+    """Return names and values of Spark's properties, as Spark writes them."""
+    properties = _read_mapping(value)
+    if not isinstance(properties, dict):
+        raise ValueError(_NO_MAPPING)
+    texts = {}
+    for name, value in properties.items():
+        if not isinstance(value, str | int | float):
+            raise ValueError(f"write a text, a number, true or false for {name}")
+        texts[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts
+
+
+def _check_properties(properties: dict[str, str]) -> dict[str, str]:
+    for name in properties:
+        if not name.startswith("spark."):
+            raise ValueError(
+                f"write names of Spark's properties, such as spark.executor.memory; found {name!r}"
+            )
+        if other := _OTHER_SETTINGS.get(name):
+            raise ValueError(f"leave out {name}: set `{other}` instead")
+        if _OWN_PROPERTIES.match(name):
+            raise ValueError(
+                f"leave out {name}: rows depend on it, so livemart sets it; a property of the "
+                "session belongs in the profile or in a hook"
+            )
+    return properties
+
+
 def _read_place(value: object) -> object:
     """Return a path of a disk, or the location that a URL names."""
     return Location.parse(value).place if isinstance(value, str) else value
@@ -158,6 +187,16 @@ def _read_store(value: object) -> object:
     return text.replace("postgresql://", "postgresql+psycopg://", 1)
 
 
+# Spark's properties that other settings give, and those that rows depend on.
+_OTHER_SETTINGS = {
+    "spark.master": "master",
+    "spark.driver.memory": "memory",
+    "spark.jars.packages": "spark.jars",
+}
+_OWN_PROPERTIES = re.compile(
+    r"spark\.(?:sql|databricks|ui|hadoop\.parquet|hadoop\.fs\.s3a)\.|"
+    r"spark\.(?:buffer\.pageSize|driver\.extraClassPath|driver\.extraJavaOptions)$"
+)
 _STORE = re.compile(r"sqlite:///.+|postgresql(\+psycopg)?://.+")
 _SQLITE = "sqlite:///"
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
@@ -248,6 +287,10 @@ class Settings(BaseModel):
     every: Interval = timedelta(minutes=5)
     master: str = "local[*]"
     memory: Annotated[str, Field(pattern=r"^\d+[mg]$")] = "3g"
+    # May hold secrets: values are never shown.
+    spark_conf: Annotated[
+        dict[str, str], BeforeValidator(_read_properties), AfterValidator(_check_properties)
+    ] = Field(default_factory=dict, repr=False)
     cache: Annotated[str, Field(pattern=r"^\d+[mg]$")] | None = None
     lane: Literal["auto", "small", "large"] = "auto"
     small_lane_rows: Annotated[int, Field(gt=0)] = 100_000
@@ -461,6 +504,8 @@ def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigErr
     value = str(value) if isinstance(value, Path) else value
     if name == "session_key":
         value = f"{len(str(value))} characters"
+    elif name == "spark_conf":
+        value = ", ".join(value) if isinstance(value, dict) else f"{len(str(value))} characters"
     elif _is_url(value):
         # A query of a URL may hold a secret as well as its password does.
         value = str(value).partition("?")[0]

@@ -36,6 +36,7 @@ PLACES = (
 SPARK = (
     click.option("--master", metavar="URL", help="Spark's master. [default: local[*]]"),
     click.option("--memory", metavar="SIZE", help="Memory of Spark's driver. [default: 3g]"),
+    click.option("--spark-conf", metavar="YAML", help="Properties of Spark, as a YAML mapping."),
 )
 ADDRESS = (
     click.option("--host", metavar="ADDRESS", help="Address to listen on. [default: 127.0.0.1]"),

@@ -311,7 +311,7 @@ def open_runtime(
         # Here, where a signal breaks a download off; and dbt changes the folder meanwhile.
         require_java()
         jars = require_jars(settings.jars, Location.of(settings.warehouse).scheme)
-        prepare_environment(settings.master)
+        prepare_environment(settings)
         folder = Path.cwd()
         # While there is one thread: its modules import each other in a circle.
         import_module("pyspark.sql")

@@ -22,6 +22,8 @@ from livemart.state.lock import who_holds
 from livemart.state.places import LocalFolder
 from livemart.storage.location import Location, StoragePlace
 
+_OF_SESSION = {"warehouse", "jars", "master", "memory", "spark_conf"}
+
 
 def environment_lines(settings: Settings) -> list[str]:
     """Return shell lines that prepare a terminal, each to be evaluated unchanged.
@@ -37,11 +39,12 @@ def environment_lines(settings: Settings) -> list[str]:
     with_jars = settings.model_copy(update={"jars": jars[0].parent})
     variables = {
         "DBT_PROJECT_DIR": str(settings.project_dir),
-        TERMINAL: with_jars.model_dump_json(include={"warehouse", "jars", "master", "memory"}),
+        TERMINAL: with_jars.model_dump_json(include=_OF_SESSION),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_CONF_DIR": str(_write_configuration(settings.warehouse, jars, settings.memory)),
-        "SPARK_LOCAL_IP": "127.0.0.1",
     }
+    if settings.master.startswith("local"):
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
     if profiles is not None:
         variables["DBT_PROFILES_DIR"] = str(profiles)
     if settings.target is not None:

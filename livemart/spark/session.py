@@ -27,6 +27,8 @@ from livemart.storage.opening import open_storage
 
 # Each start of a JVM adds a few hundred bytes.
 _LOG_BYTES = 1 << 20
+# PySpark reads it of `spark-submit` alone.
+_WORKERS_PYTHON = "spark.pyspark.python"
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +37,10 @@ if TYPE_CHECKING:
 
 
 def session_settings(
-    warehouse: StoragePlace, jars: tuple[Path, ...], master: str = "local[2]"
+    warehouse: StoragePlace,
+    jars: tuple[Path, ...],
+    master: str = "local[2]",
+    given: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return every Spark setting the project depends on.
 
@@ -43,6 +48,7 @@ def session_settings(
         warehouse: root of all tables; `warehouse/<schema>/<identifier>`.
         jars: those of Delta and of the store of the warehouse, checked by the caller.
         master: Spark's; executors in separate processes are given the jars.
+        given: Spark's properties that the project sets, none of those that rows depend on.
     """
     settings = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -102,18 +108,29 @@ def session_settings(
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     }
-    # `local-cluster[...]` has separate executors.
-    if master != "local" and not master.startswith("local["):
-        settings["spark.jars"] = ",".join(jar.absolute().as_uri() for jar in jars)
+    given = dict(given or {})
+    if has_executors(master):
+        own = [jar.absolute().as_uri() for jar in jars]
+        given["spark.jars"] = ",".join([*own, *filter(None, [given.get("spark.jars")])])
         if not master.startswith("local"):
             # Executors elsewhere must reach the driver: Spark finds the address they see.
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+    settings |= given
     settings |= open_storage(warehouse).spark_settings()
     for name, value in TABLE_PROPERTIES.items():
         settings[f"spark.databricks.delta.properties.defaults.{name.removeprefix('delta.')}"] = (
             value
         )
     return settings
+
+
+def has_executors(master: str) -> bool:
+    """Return True if a master starts executors in separate processes.
+
+    >>> [has_executors(master) for master in ("local", "local[*]", "local-cluster[2,1,1024]")]
+    [False, False, True]
+    """
+    return master != "local" and not master.startswith("local[")
 
 
 def open_session(
@@ -128,7 +145,7 @@ def open_session(
     """Start (or return) this process's session on the warehouse.
 
     Args:
-        settings: of them the warehouse, `jars`, `master` and `memory`.
+        settings: of them the warehouse, `jars`, `master`, `memory` and `spark_conf`.
         extra: settings of Spark's, beside those of the project.
         lock: held by a process that writes; the JVM has it as long as it lives.
         jars: those that the warehouse needs, if they and Java have been checked already.
@@ -141,9 +158,10 @@ def open_session(
     if jars is None:
         require_java()
         jars = require_jars(settings.jars, Location.of(settings.warehouse).scheme)
-    prepare_environment(settings.master)
+    prepare_environment(settings)
     log4j = Path(__file__).with_name("log4j2.properties")
-    options = session_settings(settings.warehouse, jars, settings.master) | dict(extra or {})
+    options = session_settings(settings.warehouse, jars, settings.master, settings.spark_conf)
+    options |= dict(extra or {})
     # The class path and Java options count only before the JVM starts.
     arguments = [f"--master {settings.master}", f"--driver-memory {settings.memory}"]
     options["spark.driver.extraJavaOptions"] += (
@@ -190,15 +208,19 @@ def _context_started(builder: SparkSession.Builder, master: str) -> SparkSession
         ) from error
 
 
-def prepare_environment(master: str) -> None:
-    """Set the environment variables that PySpark reads in this process."""
-    # Workers must run this very interpreter, or they fail to connect back.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+def prepare_environment(settings: Settings) -> None:
+    """Set the environment variables that PySpark reads in this process.
+
+    Args:
+        settings: of them `master`, and the interpreter of the workers in `spark_conf`.
+    """
+    # Workers on this machine must run this very interpreter, or they fail to connect back.
+    os.environ["PYSPARK_PYTHON"] = settings.spark_conf.get(_WORKERS_PYTHON, sys.executable)
     # Java reads names of files by the locale that it is started in; in C, or one that the machine
     # has not, it finds none with a letter beyond ASCII. Python takes UTF-8 in both.
     if sys.getfilesystemencoding() == "utf-8":
         os.environ["LC_ALL"] = "C.UTF-8"
-    if master.startswith("local"):
+    if settings.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # The environment that `env` prepared in this terminal is for others: here Spark has its own
     # settings.

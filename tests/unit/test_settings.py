@@ -161,6 +161,41 @@ def test_variables_are_a_yaml_mapping(tmp_path: Path) -> None:
     assert found.vars == {"hours": [1, 2]}
 
 
+def test_properties_of_spark_are_texts_wherever_they_are_written(tmp_path: Path) -> None:
+    written = "{spark.executor.cores: 2, spark.dynamicAllocation.enabled: true}"
+    (tmp_path / "livemart.yml").write_text(f"spark_conf: {written}\n")
+    expected = {"spark.executor.cores": "2", "spark.dynamicAllocation.enabled": "true"}
+
+    in_file = load_settings({}, environ={}, directory=tmp_path)
+    by_flag = load_settings({"spark_conf": written}, environ={}, directory=tmp_path / "other")
+
+    assert in_file.spark_conf == by_flag.spark_conf == expected
+    assert "executor" not in repr(in_file)
+
+
+@pytest.mark.parametrize(
+    ("conf", "hint"),
+    [
+        ("executor.memory: 2g", "write names of Spark's properties, such as spark.executor.memory"),
+        ("spark.executor.memory: [s3cret]", "write a text, a number, true or false for spark.exec"),
+        ("spark.driver.memory: 8g", "leave out spark.driver.memory: set `memory` instead"),
+        ("spark.sql.ansi.enabled: s3cret", "leave out spark.sql.ansi.enabled: rows depend on it"),
+    ],
+)
+def test_a_property_that_no_project_may_set_is_refused_without_its_value(
+    conf: str, hint: str, tmp_path: Path
+) -> None:
+    for flags in ({"spark_conf": conf}, {}):
+        (tmp_path / "livemart.yml").write_text("" if flags else f"spark_conf: {{{conf}}}\n")
+        with pytest.raises(ConfigErrors) as caught:
+            load_settings(flags, environ={}, directory=tmp_path)
+
+        (error,) = caught.value.errors
+        assert error.code == "WRONG_SETTING"
+        assert error.hint.startswith(hint)
+        assert "s3cret" not in str(error)
+
+
 def test_all_mistakes_are_reported_at_once_with_place_and_nearest_word(tmp_path: Path) -> None:
     (tmp_path / "livemart.yml").write_text("pane: 5m\nclok: wall\nmemory: lots\n")
     environ = {"LIVEMART_WAREHOSE": "/x", "LIVEMART_LANE": "smal"}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pydantic import ValidationError
 from pyspark import SparkContext, java_gateway
 from pyspark.errors import PySparkRuntimeError
 
@@ -50,6 +53,32 @@ def test_executors_of_their_own_are_given_the_jars(tmp_path: Path) -> None:
     assert beside["spark.jars"] == cluster["spark.jars"]
     assert alone["spark.driver.host"] == beside["spark.driver.host"] == "127.0.0.1"
     assert "spark.driver.host" not in cluster
+
+
+def test_properties_of_the_project_are_added_and_its_jars_come_last(tmp_path: Path) -> None:
+    given = {"spark.executor.memory": "4g", "spark.driver.host": "10.0.0.5"}
+    jars = {"spark.jars": "file:///opt/udf.jar"}
+
+    beside = session_settings(tmp_path, (tmp_path / "delta.jar",), "spark://a:1", given | jars)
+    alone = session_settings(tmp_path, (), "local[2]", jars)
+
+    assert beside["spark.executor.memory"] == "4g"
+    assert beside["spark.driver.host"] == "10.0.0.5"
+    assert beside["spark.jars"] == f"file://{tmp_path}/delta.jar,file:///opt/udf.jar"
+    assert alone["spark.jars"] == "file:///opt/udf.jar"
+
+
+def test_what_livemart_sets_no_project_may_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL"):
+        monkeypatch.setenv(name, "none")
+    # Where the driver listens differs with the network, and jars are added to ours.
+    free = {"spark.driver.host", "spark.driver.bindAddress", "spark.jars"}
+    own = session_settings(Location.parse("s3://mart/eu"), (Path("a.jar"),), "local-cluster[2,1,9]")
+
+    for name in own.keys() - free:
+        with pytest.raises(ValidationError, match=f"leave out {re.escape(name)}: "):
+            Settings(spark_conf={name: "1"})
+    assert Settings(spark_conf=dict.fromkeys(free, "1")).spark_conf.keys() == free
 
 
 def test_a_warehouse_in_a_bucket_is_opened_by_hadoops_name_for_it(
@@ -120,9 +149,23 @@ def test_java_names_files_as_python_does_whatever_the_locale(
     monkeypatch.setattr("os.environ", variables)
     monkeypatch.setattr("sys.getfilesystemencoding", lambda: encoding)
 
-    prepare_environment("local[2]")
+    prepare_environment(Settings(master="local[2]"))
 
     assert variables["LC_ALL"] == expected
+    assert variables["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_workers_elsewhere_run_the_interpreter_that_the_project_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    variables: dict[str, str] = {}
+    monkeypatch.setattr("os.environ", variables)
+
+    conf = {"spark.pyspark.python": "./env/bin/python"}
+    prepare_environment(Settings(master="spark://head:7077", spark_conf=conf))
+
+    assert variables["PYSPARK_PYTHON"] == "./env/bin/python"
+    assert "SPARK_LOCAL_IP" not in variables
 
 
 def test_a_master_that_spark_refuses_is_named_with_sparks_own_words() -> None:
