@@ -35,8 +35,6 @@ FEW_HANDLED_ROWS = 200_000
 FEW_TESTED_ROWS = 200_000
 # Above this a test in full is cheaper than a view of the rows that changed.
 MOST_NEW_ROWS = 400_000
-# More dead letters than this are written by Spark, whose memory is not the driver's.
-MOST_LETTERS_IN_MEMORY = 100_000
 
 # Guards the stack: records of JSON and of Avro that nest deeper are refused.
 MAX_NESTING = 64

@@ -117,9 +117,9 @@ class MicroBatch:
         self._tags = Tags(self.epoch, self.manifest.batch_id)
         self._stamp = Stamp(self.manifest.batch_id, self.manifest.landed_at)
         self._staging = LocalFolder(self.warehouse.place).staging
-        self._letters = LetterBox(self.spark, self.warehouse, self._tags.rows)
+        self._letters = LetterBox(self.warehouse, self._tags.rows)
         self._file_letters = FileLetters(self.warehouse, self._tags, self._stamp)
-        self._drift_stop = DriftStop(self.spark, self.warehouse, self._tags)
+        self._drift_stop = DriftStop(self.warehouse, self._tags)
         self._changes: dict[str, LandedChange] = {}
         self._refused_deliveries: Counter[str] = Counter()
         self._portioned: list[PortionedChange] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
@@ -17,9 +16,6 @@ from livemart.land.letters.letter_box import LetterBox
 from livemart.land.reasons import LetterReason
 from livemart.project.graph import SourceTable
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _DRIFTED = LetterReason.SCHEMA_DRIFT
 
 
@@ -29,8 +25,7 @@ class DriftStop:
     The letters of a stop have a separate commit: those of the batch come when it lands.
     """
 
-    def __init__(self, spark: SparkSession, warehouse: Warehouse, tags: Tags) -> None:
-        self._spark = spark
+    def __init__(self, warehouse: Warehouse, tags: Tags) -> None:
         self._warehouse = warehouse
         self._tags = tags
 
@@ -43,7 +38,7 @@ class DriftStop:
         drifted = letters.of(_DRIFTED)
         if not drifted.count:
             return
-        box = LetterBox(self._spark, self._warehouse, lambda _: self._tags.drift(source.relation))
+        box = LetterBox(self._warehouse, lambda _: self._tags.drift(source.relation))
         box.put(source.schema, drifted)
         box.commit()
         origin, detail = drifted.first()

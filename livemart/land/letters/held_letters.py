@@ -6,9 +6,9 @@ for drift.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as pds
@@ -16,10 +16,6 @@ import pyarrow.parquet as pq
 
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.reasons import LetterReason
-from livemart.spark.types import spark_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +29,6 @@ class Letters:
 
     held: pa.Table | Path
     reason: LetterReason | None = None
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether this process holds them."""
-        return not isinstance(self.held, Path)
 
     def add(self, letters: pa.Table) -> None:
         """Take the letters of a portion into the folder."""
@@ -63,12 +54,10 @@ class Letters:
         """Return them as rows."""
         return self._stored.to_table(filter=self._condition)
 
-    def frame(self, spark: SparkSession) -> DataFrame:
-        """Return them as a frame."""
-        if not isinstance(self.held, Path):
-            return spark.createDataFrame(self.table().to_pylist(), spark_schema(LETTERS))
-        letters = spark.read.schema(spark_schema(LETTERS)).parquet(str(self.held))
-        return letters if self.reason is None else letters.where(f"reason = '{self.reason}'")
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield them, a part at a time; nothing if there are none."""
+        batches = self._stored.to_batches(filter=self._condition)
+        return (batch for batch in batches if batch.num_rows)
 
     @property
     def _condition(self) -> pds.Expression | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -13,23 +11,18 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters import dead_letters
 from livemart.land.letters.held_letters import Letters
-from livemart.limits import MOST_LETTERS_IN_MEMORY
-from livemart.spark.large_lane import LargeLane
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+# Guards memory: those of a large delivery are written file by file.
+_FILE_BYTES = 64 << 20
 
 
 class LetterBox:
     """Collects dead letters and commits them: a replay finds all letters for records, or none.
 
-    Only letters of bulk loads need Spark. `tag`: of the commit to a table of dead letters.
+    `tag`: of the commit to a table of dead letters.
     """
 
-    def __init__(
-        self, spark: SparkSession, warehouse: Warehouse, tag: Callable[[str], Tag]
-    ) -> None:
-        self._spark = spark
+    def __init__(self, warehouse: Warehouse, tag: Callable[[str], Tag]) -> None:
         self._warehouse = warehouse
         self._tag = tag
         self._letters: dict[str, list[Letters]] = {}
@@ -42,10 +35,30 @@ class LetterBox:
         """Commit the letters that were put in."""
         for schema, held in sorted(self._letters.items()):
             relation = dead_letters.relation_of(schema)
-            if sum(it.count for it in held if not it.in_memory) > MOST_LETTERS_IN_MEMORY:
-                frames = [letters.frame(self._spark) for letters in held if letters.count]
-                every = reduce(lambda one, other: one.unionByName(other), frames)
-                LargeLane(self._spark, self._warehouse).append(relation, every, self._tag(relation))
-            elif any(letters.count for letters in held):
-                letters = pa.concat_tables([of_source.table() for of_source in held])
-                self._warehouse.commit(relation, as_added(letters), self._tag(relation))
+            tag = self._tag(relation)
+            if self._warehouse.is_tagged(relation, tag):
+                continue
+            none = as_added(dead_letters.LETTERS.empty_table())
+            written = []
+            try:
+                for rows in _by_size(held):
+                    written += self._warehouse.write(relation, rows)
+                self._warehouse.commit(relation, none, tag, written=written)
+            except BaseException:
+                self._warehouse.discard(relation, written)
+                raise
+
+
+def _by_size(held: Iterable[Letters]) -> Iterator[pa.Table]:
+    """Yield all letters, put together to tables of about `_FILE_BYTES`."""
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    for letters in held:
+        for batch in letters.batches():
+            batches.append(batch)
+            size += batch.nbytes
+            if size >= _FILE_BYTES:
+                yield pa.Table.from_batches(batches)
+                batches, size = [], 0
+    if batches:
+        yield pa.Table.from_batches(batches)

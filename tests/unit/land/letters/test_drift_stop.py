@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,6 @@ from livemart.land.letters.held_letters import Letters
 from tests.deliveries import source
 from tests.unit.land.letters.stored_letters import letter, table_of
 
-SPARK: Any = None
 TABLE = "bronze._dead_letters"
 ORDERS = source("orders")
 DRIFTED = letter(7, reason="SCHEMA_DRIFT", detail="field tip is not declared")
@@ -35,7 +33,7 @@ def reasons(warehouse: Warehouse) -> list[str]:
 
 
 def test_a_batch_without_drift_goes_on(warehouse: Warehouse) -> None:
-    DriftStop(SPARK, warehouse, Tags("e", 7)).check(ORDERS, Letters(table_of(letter(7))))
+    DriftStop(warehouse, Tags("e", 7)).check(ORDERS, Letters(table_of(letter(7))))
 
     assert reasons(warehouse) == []
 
@@ -43,9 +41,7 @@ def test_a_batch_without_drift_goes_on(warehouse: Warehouse) -> None:
 def test_a_stop_leaves_the_letters_for_drift_once_and_names_a_record(warehouse: Warehouse) -> None:
     for _ in range(2):
         with pytest.raises(SourceError) as caught:
-            DriftStop(SPARK, warehouse, Tags("e", 7)).check(
-                ORDERS, Letters(table_of(letter(7), DRIFTED))
-            )
+            DriftStop(warehouse, Tags("e", 7)).check(ORDERS, Letters(table_of(letter(7), DRIFTED)))
 
     assert caught.value.code == "SCHEMA_DRIFT"
     assert "bronze.orders: orders/1.jsonl:7: field tip is not declared" in str(caught.value)
@@ -57,7 +53,7 @@ def test_letters_of_this_stop_alone_are_taken_back(warehouse: Warehouse) -> None
     earlier = letter(6, reason="SCHEMA_DRIFT")
     other = letter(7, reason="SCHEMA_DRIFT", source="bronze.order_events")
     warehouse.commit(TABLE, as_added(table_of(earlier, other, letter(7))), Tag("other", 1))
-    stop = DriftStop(SPARK, warehouse, Tags("e", 7))
+    stop = DriftStop(warehouse, Tags("e", 7))
     stop.withdraw([ORDERS])
     assert len(reasons(warehouse)) == 3
     with pytest.raises(SourceError):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
+
+import pytest
 
 from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
+from livemart.land.letters import letter_box
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.letter_box import LetterBox
 from tests.unit.land.letters.stored_letters import letter, table_of
-
-SPARK: Any = None
 
 
 def fill(box: LetterBox, folder: Path) -> None:
@@ -30,7 +31,7 @@ def test_letters_of_a_schema_are_committed_together_and_a_replay_adds_none(tmp_p
         warehouse.create(relation, LETTERS)
 
     for replay in range(2):
-        box = LetterBox(SPARK, warehouse, tags.rows)
+        box = LetterBox(warehouse, tags.rows)
         fill(box, tmp_path / f"staged-{replay}")
         box.commit()
 
@@ -39,3 +40,30 @@ def test_letters_of_a_schema_are_committed_together_and_a_replay_adds_none(tmp_p
     assert warehouse.read("raw._dead_letters").column("source").to_pylist() == ["raw.rates"]
     # Nothing to say, nothing written.
     assert not warehouse.is_tagged("empty._dead_letters", tags.rows("empty._dead_letters"))
+
+
+def test_letters_of_any_size_are_one_commit_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letter_box, "_FILE_BYTES", 1)
+    warehouse, tags = Warehouse(tmp_path / "warehouse"), Tags("epoch", 7)
+    warehouse.create("bronze._dead_letters", LETTERS)
+    folder = tmp_path / "warehouse" / "bronze" / "_dead_letters"
+    before = warehouse.version("bronze._dead_letters")
+    staged = Letters(tmp_path / "staged")
+    for number in range(3):
+        staged.add(table_of(letter(number)))
+    box = LetterBox(warehouse, tags.rows)
+    box.put("bronze", staged)
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="no disk"):
+        patched.setattr(Warehouse, "commit", Mock(side_effect=OSError("no disk")))
+        box.commit()
+    left = list(folder.glob("*.parquet"))
+    box.commit()
+
+    assert left == []
+    assert len(list(folder.glob("*.parquet"))) == 3
+    stored = warehouse.read("bronze._dead_letters").column("batch_id").to_pylist()
+    assert sorted(stored) == [0, 1, 2]
+    assert warehouse.version("bronze._dead_letters") == before + 1
