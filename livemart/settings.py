@@ -195,6 +195,7 @@ _OTHER_SETTINGS = {
 }
 _OWN_PROPERTIES = re.compile(
     r"spark\.(?:sql|databricks|ui|hadoop\.parquet|hadoop\.fs\.s3a)\.|"
+    r"spark\.executorEnv\.AWS_|"
     r"spark\.(?:buffer\.pageSize|driver\.extraClassPath|driver\.extraJavaOptions)$"
 )
 _STORE = re.compile(r"sqlite:///.+|postgresql(\+psycopg)?://.+")

@@ -93,11 +93,13 @@ class Commands:
         root: an empty folder.
         source: folder of the project; it is copied.
         environ: settings of every command.
+        url: of a warehouse in a bucket; one on the disk if it is empty.
     """
 
     root: Path
     source: Path
     environ: Mapping[str, str] = field(default_factory=dict)
+    url: str = ""
     _started: int = 0
 
     def __post_init__(self) -> None:
@@ -122,7 +124,7 @@ class Commands:
         """The flags that say where everything is."""
         return [
             *("--project-dir", str(self.project)),
-            *("--warehouse", str(self.warehouse)),
+            *("--warehouse", self.url or str(self.warehouse)),
             *("--landing", str(self.landing)),
         ]
 

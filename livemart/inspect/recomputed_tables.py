@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from livemart.spark.arrow_views import rows_of, to_frame
 from livemart.spark.named_tables import flatten_by_spark
 from livemart.spark.quick_session import is_quick, session_for
 from livemart.state.snapshots import Snapshot
+from livemart.storage.location import Location, StoragePlace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +43,7 @@ class RecomputedTables:
     warehouse: Warehouse
     project: Project
     snapshot: Snapshot
-    scratch: Path
+    scratch: StoragePlace
     """An empty folder, for recomputed models of many rows."""
 
     def __post_init__(self) -> None:
@@ -117,7 +117,7 @@ class RecomputedTables:
         The rows are computed once: models above them read them, and a comparison reads them twice.
         The session for few rows keeps them in memory, which is faster than to store them.
         """
-        path = str(self.scratch / relation)
+        path = Location.of(self.scratch / relation).spark_url
         result = self.run(session, flat)
         types = {name.lower(): kind for name, kind in result.dtypes}
         # By texts alone: Delta does not hold every text of a partition as it was given. By times

@@ -7,7 +7,9 @@ models below it, but for columns that stamp a row with the run that wrote it.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,9 +33,12 @@ from livemart.project.session_spec import PLAIN
 from livemart.run.events import ReportEvent, StepBegan
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings, selection_empty
+from livemart.spark.executors import has_executors
 from livemart.spark.model_errors import message_of
+from livemart.state.places import StateFolder
 from livemart.state.snapshots import Snapshot
-from livemart.storage.scratch import temporary_folder
+from livemart.storage.location import StoragePlace
+from livemart.storage.scratch import drop_folder, temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,12 +148,26 @@ def verify_models(
         snapshot: whose versions are verified.
         chosen: unique ids to compare; all if None.
     """
-    with temporary_folder("verify") as scratch:
+    with _scratch(spark, warehouse) as scratch:
         tables = RecomputedTables(spark, warehouse, project, snapshot, scratch)
         try:
             yield from _Verification(tables).run(chosen)
         finally:
             tables.close()
+
+
+@contextmanager
+def _scratch(spark: SparkSession, warehouse: Warehouse) -> Iterator[StoragePlace]:
+    """Yield a folder for recomputed tables, that executors of a cluster see, too."""
+    if not has_executors(spark.sparkContext.master):
+        with temporary_folder("verify") as folder:
+            yield folder
+        return
+    place = StateFolder(warehouse.place).verify / uuid.uuid4().hex
+    try:
+        yield place
+    finally:
+        drop_folder(place)
 
 
 def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> str:

@@ -38,10 +38,12 @@ from livemart.land.upsert.change import BatchSource
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import RESCUED
+from livemart.spark.executors import has_executors
 from livemart.spark.tables_before import TablesBefore
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
-from livemart.state.places import LocalFolder
+from livemart.state.places import LocalFolder, StateFolder
+from livemart.storage.location import StoragePlace
 from livemart.storage.scratch import drop_folder
 
 if TYPE_CHECKING:
@@ -123,8 +125,16 @@ class MicroBatch:
         self._changes: dict[str, LandedChange] = {}
         self._refused_deliveries: Counter[str] = Counter()
         self._portioned: list[PortionedChange] = []
+        self._is_bulk = False
         # The relations whose records are being read; the same list all along.
         self.reading: list[str] = []
+
+    @property
+    def _bulk_staging(self) -> StoragePlace:
+        """The folder of bulk loads: executors of a cluster see it, too."""
+        if has_executors(self.spark.sparkContext.master):
+            return StateFolder(self.warehouse.place).staging
+        return self._staging
 
     def waiting(self) -> list[str]:
         """Return the relations that are still to be landed."""
@@ -162,6 +172,8 @@ class MicroBatch:
             for change in self._portioned:
                 change.discard()
             drop_folder(self._staging)
+            if self._is_bulk:
+                drop_folder(self._bulk_staging)
         return landed
 
     def _groups(self, waiting: Sequence[str]) -> list[tuple[list[str], Delivery]]:
@@ -200,7 +212,8 @@ class MicroBatch:
                 of_source = self._of_source(source, position)
                 self._take(source, of_source.change(self._adopted(source, judged)))
         elif not self._decide_portions(names[0], sources, group, parts):
-            staged = stage(self.spark, self._staging / names[0], group, parts)
+            self._is_bulk = True
+            staged = stage(self.spark, self._bulk_staging / names[0], group, parts)
             for position, source in enumerate(sources):
                 self._take(source, self._bulk_change(source, staged, position))
 
@@ -268,7 +281,7 @@ class MicroBatch:
             fields = f"select distinct explode(map_keys({RESCUED})) as field from {{staged}}"
             rows = self.spark.sql(fields, staged=staged).collect()
             self._evolve(source, [row.field for row in rows])
-        folder = self._staging / f"{source.relation}.changed"
+        folder = self._bulk_staging / f"{source.relation}.change"
         return BulkLanding(self._of_source(source, position), staged, folder)
 
     def _take(self, source: SourceTable, change: LandedChange) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.errors import ConfigError
 from livemart.settings import Settings
+from livemart.spark.executors import has_executors, require_fit_executors
 from livemart.spark.jars import require_jars
 from livemart.spark.java import require_java
 from livemart.spark.jvm import jvm_options
@@ -110,8 +111,12 @@ def session_settings(
     }
     given = dict(given or {})
     if has_executors(master):
-        own = [jar.absolute().as_uri() for jar in jars]
-        given["spark.jars"] = ",".join([*own, *filter(None, [given.get("spark.jars")])])
+        uris = [jar.absolute().as_uri() for jar in jars]
+        given["spark.jars"] = ",".join([*uris, *filter(None, [given.get("spark.jars")])])
+        # Executors need not see the landing folder, so they list no folders.
+        settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000000"
+        for name, value in open_storage(warehouse).options().items():
+            settings[f"spark.executorEnv.{name}"] = value
         if not master.startswith("local"):
             # Executors elsewhere must reach the driver: Spark finds the address they see.
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
@@ -122,15 +127,6 @@ def session_settings(
             value
         )
     return settings
-
-
-def has_executors(master: str) -> bool:
-    """Return True if a master starts executors in separate processes.
-
-    >>> [has_executors(master) for master in ("local", "local[*]", "local-cluster[2,1,1024]")]
-    [False, False, True]
-    """
-    return master != "local" and not master.startswith("local[")
 
 
 def open_session(
@@ -153,7 +149,8 @@ def open_session(
         folder: the JVM's working folder; this process's if None.
 
     Raises:
-        ConfigError: whatever is wrong with Java or the jars; SPARK_NOT_STARTED.
+        ConfigError: whatever is wrong with Java or the jars; SPARK_NOT_STARTED, EXECUTOR_MISSING,
+            EXECUTOR_UNFIT.
     """
     if jars is None:
         require_java()
@@ -186,6 +183,12 @@ def open_session(
         builder = builder.config(name, value)
     session = _context_started(builder, settings.master)
     session.sparkContext.setLogLevel("OFF" if log else "WARN")
+    if has_executors(settings.master):
+        try:
+            require_fit_executors(session, settings.warehouse)
+        except ConfigError:
+            session.stop()
+            raise
     return session
 
 

@@ -24,7 +24,8 @@ that a machine keeps for itself: those of a bucket are in its own folder of stat
     functions.json                the statements that make the project's functions, likewise
     view_columns.json             what Spark made of it, for sessions in which it is the same
     test_tables.json              the tables that data tests made while they were compiled last
-    staging/ *                    files of a bulk load, gone when it has landed
+    staging/ *                    files of a bulk load, gone when it has landed; of a cluster shared
+    verify/                       tables that a cluster recomputes, gone when they are compared
     lock, holder.json *           who writes the warehouse
     lease.json, lease_id *        the same among machines, for a warehouse in a bucket
     compiled_project *            the project as it was compiled and planned last
@@ -68,6 +69,8 @@ class StateFolder(Generic[_Place]):
         self.functions = self.path / "functions.json"
         self.view_columns = self.path / "view_columns.json"
         self.test_tables = self.path / "test_tables.json"
+        self.staging = self.path / "staging"
+        self.verify = self.path / "verify"
 
     def uncounted(self, epoch: str) -> _Place:
         return self.files / epoch / "uncounted"

@@ -1,4 +1,4 @@
-"""Makes folders of this machine for files that no later process needs.
+"""Makes folders for files that no later process needs, on this machine or beside the tables.
 
 Used where rows are too large for memory while they land or are compared, and for what another
 program reads from a file. They never hold state.
@@ -12,6 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import TypeVar
+
+from livemart.storage.location import StoragePlace
+from livemart.storage.opening import open_storage
+
+_Place = TypeVar("_Place", bound=StoragePlace)
 
 
 @contextmanager
@@ -31,16 +37,21 @@ def folder_until_exit(purpose: str) -> Path:
     return folder
 
 
-def empty_folder(folder: Path) -> Path:
+def empty_folder(folder: _Place) -> _Place:
     """Make a folder without files, in the place of one that a killed process left; return it."""
     drop_folder(folder)
-    folder.mkdir(parents=True)
+    if isinstance(folder, Path):
+        folder.mkdir(parents=True)
     return folder
 
 
-def drop_folder(folder: Path) -> None:
+def drop_folder(folder: StoragePlace) -> None:
     """Remove a folder and all that it holds, if it exists; files that cannot be removed stay."""
-    shutil.rmtree(folder, ignore_errors=True)
+    if isinstance(folder, Path):
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        storage = open_storage(folder)
+        storage.delete(storage.names())
 
 
 def _new_folder(purpose: str) -> Path:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,10 +18,11 @@ import pyarrow.compute as pc
 
 from livemart.arrow.types import plain_schema
 from livemart.land.records.origin import in_arrival_order
-from livemart.land.records.worker import stage_tables
+from livemart.land.records.worker import require_staged, stage_tables
 from livemart.land.upsert.upsert import Upsert
 from livemart.project.landing_columns import ORIGIN
 from livemart.spark_sql import quoted
+from livemart.storage.location import Location, StoragePlace
 from livemart.storage.scratch import empty_folder
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class StageRanges:
     """
 
     decide: DecideRange
-    folder: Path
+    folder: StoragePlace
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -118,7 +118,7 @@ def a_partition_per_file(spark: SparkSession) -> Iterator[None]:
 
 
 def decide_ranges(
-    versions: DataFrame, upsert: Upsert, names: tuple[str, ...], rows: int, folder: Path
+    versions: DataFrame, upsert: Upsert, names: tuple[str, ...], rows: int, folder: StoragePlace
 ) -> tuple[DataFrame, Mapping[str, int]]:
     """Return the rows that change, with `ACTION`, and how many there are of each.
 
@@ -128,6 +128,9 @@ def decide_ranges(
         names: columns of the landed table.
         rows: about how many rows there are.
         folder: where the rows are kept, created here; the caller removes it.
+
+    Raises:
+        ConfigError: EXECUTOR_UNFIT.
     """
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -144,4 +147,6 @@ def decide_ranges(
     counts: Counter[str] = Counter()
     for row in numbered.mapInArrow(stage, STAGED_RANGES).collect():
         counts[row.action] += row.records
-    return versions.sparkSession.read.schema(schema).parquet(str(folder)), counts
+    require_staged(folder, counts.total())
+    read = versions.sparkSession.read.schema(schema)
+    return read.parquet(Location.of(folder).spark_url), counts

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -39,7 +38,7 @@ from livemart.land.letters.seen_drift import REFUSED_VALUE, WITHOUT_VALUE, Sight
 from livemart.land.reasons import LetterReason
 from livemart.land.records.exact_values import PASSED_OVER
 from livemart.land.records.judge import RECORD, SIZE, verdict
-from livemart.land.records.worker import stage_tables
+from livemart.land.records.worker import require_staged, stage_tables
 from livemart.land.upsert.change import BatchSource
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
@@ -50,6 +49,7 @@ from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
+from livemart.storage.location import StoragePlace
 from livemart.storage.scratch import empty_folder
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class BulkLanding:
     Args:
         of_source: its table has every column that the records bring.
         staged: judged records of the source's group.
-        folder: for what changes, until it is committed; the caller removes it.
+        folder: for letters and what changes, until committed; the caller removes it.
     """
 
-    def __init__(self, of_source: BatchSource, staged: DataFrame, folder: Path) -> None:
+    def __init__(self, of_source: BatchSource, staged: DataFrame, folder: StoragePlace) -> None:
         position = of_source.position
         self._of_source = of_source
         self._folder = folder
@@ -142,7 +142,9 @@ class BulkLanding:
     def _changed(self) -> tuple[DataFrame, Mapping[str, int]]:
         """The rows that change with their `ACTION`, and how many there are of each."""
         upsert, names = Upsert.of(self._source), tuple(self._schema.names)
-        return decide_ranges(self._versions(), upsert, names, self._looked_at.good, self._folder)
+        return decide_ranges(
+            self._versions(), upsert, names, self._looked_at.good, self._folder / "changed"
+        )
 
     @property
     def _actions(self) -> Mapping[str, int]:
@@ -203,7 +205,7 @@ class BulkLanding:
 
         position, source, stamp = self._of_source.position, self._source.relation, self._stamp
         code, detail = verdict("code", position), verdict("detail", position)
-        folder = empty_folder(self._folder.with_suffix(".letters"))
+        folder = empty_folder(self._folder / "letters")
         if not self._refused:
             return Letters(folder)
         refused = self._staged.where(self._is_refused)
@@ -222,6 +224,7 @@ class BulkLanding:
 
         columns = refused.select(ORIGIN, RECORD, SIZE, code, detail)
         columns.mapInArrow(stage_letters, spark_schema(LETTERS)).collect()
+        require_staged(folder, self._refused)
         return Letters(folder)
 
     def _arrived(self) -> DataFrame:

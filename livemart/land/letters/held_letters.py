@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.reasons import LetterReason
+from livemart.storage.location import StoragePlace
+from livemart.storage.opening import open_storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +29,15 @@ class Letters:
     or of Spark's workers. `reason`: of those that are meant, None for all.
     """
 
-    held: pa.Table | Path
+    held: pa.Table | StoragePlace
     reason: LetterReason | None = None
 
     def add(self, letters: pa.Table) -> None:
-        """Take the letters of a portion into the folder."""
+        """Take the letters of a portion into the folder, which is one of this machine."""
         assert isinstance(self.held, Path)
         if letters.num_rows:
             self.held.mkdir(parents=True, exist_ok=True)
-            pq.write_table(letters, self.held / f"{len(_files_of(self.held)):08}.parquet")
+            pq.write_table(letters, self.held / f"{len(self._files):08}.parquet")
 
     @property
     def count(self) -> int:
@@ -65,13 +67,15 @@ class Letters:
 
     @property
     def _stored(self) -> pds.Dataset:
-        if not isinstance(self.held, Path):
+        if isinstance(self.held, pa.Table):
             return pds.dataset(self.held)
-        files = _files_of(self.held)
         # A dataset of no files has no schema.
-        return pds.dataset(files, schema=LETTERS) if files else pds.dataset(LETTERS.empty_table())
+        if not self._files:
+            return pds.dataset(LETTERS.empty_table())
+        filesystem = open_storage(self.held).filesystem()
+        return pds.dataset(self._files, schema=LETTERS, filesystem=filesystem)
 
-
-def _files_of(folder: Path) -> list[str]:
-    """Return the files of a folder, those of portions in their order."""
-    return sorted(map(str, folder.glob("*.parquet")))
+    @property
+    def _files(self) -> list[str]:
+        """The files of the folder, those of portions in their order."""
+        return [name for name in open_storage(self.held).names() if name.endswith(".parquet")]

@@ -1,6 +1,6 @@
 """Parses parts of a delivery in Spark's Python workers.
 
-Used by the staging of a bulk load. It imports the parser and nothing of Spark or the warehouse.
+Used by the staging of a bulk load. It imports the parser, and nothing of Spark or the tables.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ import pickle
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from livemart.errors import LivemartError
+from livemart.errors import ConfigError, LivemartError
 from livemart.land.records.judge import Group
+from livemart.storage.location import StoragePlace
+from livemart.storage.opening import open_storage
 
 # The input and the output of a worker, as Spark's DDL.
 NUMBERED_PARTS = "number bigint, part binary"
@@ -44,7 +45,7 @@ class StageParts:
     """
 
     group: Group
-    folder: Path
+    folder: StoragePlace
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -61,14 +62,36 @@ class StageParts:
                 yield pa.RecordBatch.from_pylist([staged], schema=_STAGED)
 
 
-def stage_tables(folder: Path, number: int, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
+def stage_tables(
+    folder: StoragePlace, number: int, schema: pa.Schema, tables: Iterable[pa.Table]
+) -> int:
     """Write rows as the file of one task, in place of one of an earlier try; return how many."""
+    name, filesystem = f"part-{number}.parquet", open_storage(folder).filesystem()
     # Spark passes over names that begin with a dot.
-    draft = folder / f".{number}.{uuid.uuid4().hex}"
+    draft = f".{number}.{uuid.uuid4().hex}"
     count = 0
-    with pq.ParquetWriter(draft, schema) as writer:
+    with pq.ParquetWriter(draft, schema, filesystem=filesystem) as writer:
         for table in tables:
             writer.write_table(table)
             count += table.num_rows
-    draft.replace(folder / f"part-{number}.parquet")
+    filesystem.move(draft, name)
     return count
+
+
+def require_staged(folder: StoragePlace, records: int) -> None:
+    """Check that this machine sees the rows that Spark's workers have written to a folder.
+
+    Raises:
+        ConfigError: EXECUTOR_UNFIT.
+    """
+    storage = open_storage(folder)
+    names = [name for name in storage.names() if name.endswith(".parquet")]
+    filesystem = storage.filesystem()
+    seen = sum(pq.read_metadata(name, filesystem=filesystem).num_rows for name in names)
+    if seen != records:
+        raise ConfigError(
+            "EXECUTOR_UNFIT",
+            f"{folder}: found {seen:,} of the {records:,} records that executors have written: "
+            "they have another folder of this name",
+            hint="let all machines have the warehouse at the same path, or put it into a bucket",
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,17 +18,8 @@ from tests.storages import bucket_server  # noqa: F401
 pytestmark = pytest.mark.extended
 
 
-@dataclass
 class InBucket(Commands):
     """The commands of a project whose tables and state are at a URL."""
-
-    url: str = ""
-
-    @property
-    def places(self) -> list[str]:
-        places = super().places
-        places[places.index("--warehouse") + 1] = self.url
-        return places
 
     def rows(self, relation: str) -> list[tuple[object, ...]]:
         """Return the rows of a table, sorted."""

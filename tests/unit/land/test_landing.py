@@ -9,6 +9,7 @@ import random
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -543,7 +544,8 @@ def test_records_that_turn_out_larger_than_the_driver_holds_go_to_workers(
         raise Staged
 
     monkeypatch.setattr(micro_batch, "stage", stage)
-    shop = Shop(None, tmp_path, limit=Limit(100_000, most_cores=0))
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
+    shop = Shop(spark, tmp_path, limit=Limit(100_000, most_cores=0))
     records = lines([order("a", status="x" * 100)] * 9_000)
     packed = gzip.compress("\n".join(records).encode())
     few = shop.deliver("orders/1.jsonl", gzip.compress("\n".join(records[:100]).encode()))

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from livemart.storage.location import Location
+from livemart.storage.opening import open_storage
 from livemart.storage.scratch import drop_folder, empty_folder, temporary_folder
+from tests.storages import memory_place  # noqa: F401
 
 
 def test_a_temporary_folder_is_gone_at_the_end_of_its_block_even_after_an_error() -> None:
@@ -44,3 +47,15 @@ def test_an_empty_folder_takes_the_place_of_what_was_left(tmp_path: Path) -> Non
     drop_folder(folder)
     drop_folder(folder)
     assert not folder.exists()
+
+
+def test_a_folder_of_a_bucket_is_dropped_with_all_that_it_holds(
+    memory_place: Location,  # noqa: F811
+) -> None:
+    storage = open_storage(memory_place)
+    for name in ("staging/a", "staging/orders/b", "stagings"):
+        storage.put(name, b"")
+
+    assert empty_folder(memory_place / "staging") == memory_place / "staging"
+
+    assert storage.names() == ["stagings"]

@@ -13,6 +13,10 @@ from livemart.land.letters.dead_letters import LETTERS, of_file
 from livemart.land.letters.held_letters import Letters
 from livemart.land.reasons import LetterReason
 from livemart.land.records.schema import Stamp
+from livemart.land.records.worker import stage_tables
+from livemart.storage.location import StoragePlace
+from livemart.storage.scratch import empty_folder
+from tests.storages import bucket_server, place  # noqa: F401
 
 STAMP = Stamp(3, datetime(2026, 3, 1, 12, tzinfo=UTC))
 
@@ -55,3 +59,17 @@ def test_without_letters_nothing_is_staged(tmp_path: Path) -> None:
 
     assert (letters.count, letters.table().num_rows) == (0, 0)
     assert not (tmp_path / "letters").exists()
+
+
+def test_letters_that_workers_have_staged_are_read_wherever_they_are(
+    place: StoragePlace,  # noqa: F811
+) -> None:
+    folder = empty_folder(place / "letters")
+    for number, rows in enumerate(ROWS):
+        stage_tables(folder, number, LETTERS, [rows])
+
+    letters = Letters(folder)
+
+    assert letters.count == 3
+    assert pa.Table.from_batches(letters.batches()).equals(pa.concat_tables(ROWS))
+    assert letters.of(LetterReason.SCHEMA_DRIFT).first() == ("2.jsonl", "2.jsonl is wrong")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -40,9 +41,9 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change, "RANGE_ROWS", 300)
 
 
-def _shop(root: Path, *sources: Any, limit: Limit = IN_PORTIONS) -> Shop:
+def _shop(root: Path, *sources: Any, limit: Limit = IN_PORTIONS, spark: Any = None) -> Shop:
     root.mkdir()
-    return Shop(None, root, sources, limit=limit)
+    return Shop(spark, root, sources, limit=limit)
 
 
 def test_portions_and_whole_batches_land_the_same(tmp_path: Path) -> None:
@@ -115,7 +116,8 @@ def test_a_batch_that_ends_early_leaves_no_file_behind(tmp_path: Path) -> None:
 def test_more_replaced_rows_than_memory_should_hold_are_left_to_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = _shop(tmp_path / "shop", ORDERS)
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
+    shop = _shop(tmp_path / "shop", ORDERS, spark=spark)
     shop.land(0, shop.deliver("orders/0.jsonl", lines(order(f"o{n}") for n in range(50))))
     files = set(shop.warehouse.path("bronze.orders").glob("*.parquet"))
     monkeypatch.setattr(change, "MOST_REPLACED", 40)

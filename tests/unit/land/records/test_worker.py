@@ -10,13 +10,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from livemart.errors import ConfigError
 from livemart.land.records.judge import Group
 from livemart.land.records.runs import Span
-from livemart.land.records.worker import StageParts
+from livemart.land.records.worker import StageParts, require_staged, stage_tables
 from livemart.land.sources.files.parts import FilePart
 from livemart.land.sources.log_deliveries import unreadable_log
 from livemart.run.replays import is_retriable
+from livemart.storage.location import StoragePlace
+from livemart.storage.scratch import drop_folder, empty_folder
+from tests.storages import bucket_server, place  # noqa: F401
 from tests.unit.land.records.rows import group_of, read
 
 
@@ -77,3 +82,19 @@ def test_a_worker_imports_no_engine() -> None:
     ).stdout.split()
 
     assert not {"pyspark", "deltalake", "dbt", "sqlalchemy"} & set(modules)
+
+
+def test_rows_of_workers_are_counted_where_the_driver_reads_them(
+    place: StoragePlace,  # noqa: F811
+) -> None:
+    folder = empty_folder(place / "staged")
+    rows = pa.table({"n": [1, 2, 3]})
+
+    for number, count in ((0, 2), (1, 3), (1, 1)):
+        assert stage_tables(folder, number, rows.schema, [rows.slice(0, count)]) == count
+
+    require_staged(folder, 3)
+    with pytest.raises(ConfigError, match=r"EXECUTOR_UNFIT.*found 3 of the 5 records"):
+        require_staged(folder, 5)
+    drop_folder(folder)
+    require_staged(folder, 0)
