@@ -47,12 +47,18 @@ class StatementFailed(Exception):
 
 @contextmanager
 def _errors_for_dbt() -> Iterator[None]:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
         raise StatementFailed(str(error)) from error
+    except Py4JJavaError as error:
+        # Spark has no condition for it. The stack holds its causes, between hundreds of places.
+        lines = str(error).splitlines()
+        causes = [line for line in lines if not line.lstrip().startswith(("at ", "... "))]
+        raise StatementFailed("\n".join(causes)) from error
 
 
 class Cursor(Protocol):
