@@ -373,7 +373,7 @@ def load_settings(
         ConfigErrors: every UNKNOWN_SETTING and WRONG_SETTING at once.
     """
     environ = os.environ if environ is None else environ
-    directory = (directory or Path.cwd()).absolute()
+    directory = directory.absolute() if directory else _working_folder()
     given = {name: value for name, value in flags.items() if value is not None}
     variables = {
         name.removeprefix(_PREFIX).lower(): value
@@ -423,6 +423,17 @@ def load_settings(
     if errors:
         raise ConfigErrors(errors)
     return settings
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError(
+            "WRONG_SETTING",
+            "the working folder was removed, or moved away",
+            hint="change to a folder that exists, such as that of the project",
+        ) from None
 
 
 def _spelled(words: object) -> str:

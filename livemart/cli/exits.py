@@ -85,7 +85,7 @@ def reported_errors(
         extra: an extra of the package that the command needs.
         reads_warehouse: the command needs a warehouse, and no project.
     """
-    is_debugging, place = bool(flags.get("debug")), Path.cwd()
+    is_debugging, place = bool(flags.get("debug")), Path()
     try:
         flags = {name: None if value == () else value for name, value in flags.items()}
         settings = load_settings(flags)

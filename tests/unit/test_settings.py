@@ -11,7 +11,7 @@ import pytest
 from livemart.delta.properties import RETENTION
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import ConfigErrors
+from livemart.errors import ConfigError, ConfigErrors
 from livemart.settings import Selection, Settings, load_settings
 from livemart.storage.location import Location
 from tests.storages import memory_place  # noqa: F401
@@ -159,6 +159,18 @@ def test_variables_are_a_yaml_mapping(tmp_path: Path) -> None:
     found = load_settings({"vars": "{hours: [1, 2]}"}, environ={}, directory=tmp_path)
 
     assert found.vars == {"hours": [1, 2]}
+
+
+def test_a_working_folder_that_is_gone_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    with pytest.raises(ConfigError, match="WRONG_SETTING: the working folder was removed"):
+        load_settings({}, environ={})
 
 
 def test_properties_of_spark_are_texts_wherever_they_are_written(tmp_path: Path) -> None:
