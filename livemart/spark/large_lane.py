@@ -31,6 +31,7 @@ from livemart.spark.arrow_views import rows_of
 from livemart.spark.differences import comparable, identity
 from livemart.spark.types import spark_schema, type_text
 from livemart.spark_sql import literal, quoted, stored_name, unquoted
+from livemart.storage.fence import require_right_to_write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -258,6 +259,7 @@ class LargeLane:
             _METADATA: json.dumps(dict(tag.metadata), sort_keys=True),
         }
         with self._lock:
+            require_right_to_write(self._warehouse.place)
             try:
                 for name, value in settings.items():
                     self._spark.conf.set(name, value)

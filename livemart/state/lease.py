@@ -23,6 +23,7 @@ from livemart.errors import LivemartError, StateError
 from livemart.state.atomic_files import read_file, read_state_file, remove_state_file, replace_file
 from livemart.state.holders import Holder
 from livemart.state.places import LocalFolder, StateFolder
+from livemart.storage.fence import fenced
 from livemart.storage.location import Location, StoragePlace
 from livemart.storage.opening import open_storage
 from livemart.storage.probe import probe_store
@@ -35,6 +36,8 @@ _RESERVE = timedelta(seconds=15)
 # Clocks of two machines may be so far apart, each by half of it from the store's.
 _APART = timedelta(seconds=30)
 _LOOK_S = 1.0
+# Linux stops its monotonic clock while a machine is suspended; other systems do not.
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,13 @@ def hold_lease(
         return
     keeper = _Keeper(warehouse, give_up or _end_process)
     keeper.take()
+    with fenced(warehouse, keeper.require_time), _kept(keeper):
+        yield
+
+
+@contextmanager
+def _kept(keeper: _Keeper) -> Iterator[None]:
+    """Renew a lease, and watch its end, until the block ends."""
     ended = Event()
     threads = [
         Thread(target=work, args=(ended,), name="lease", daemon=True)
@@ -139,7 +149,7 @@ class _Keeper:
         require_leases(self._warehouse)
         before = _own_id(self._warehouse)
         replace_file(self._own, self._id)
-        asked_at = time.monotonic()
+        asked_at = _now_s()
         try:
             self._storage.create(self._place.name, self._content())
         except Taken:
@@ -163,7 +173,7 @@ class _Keeper:
 
     def renew_until(self, ended: Event) -> None:
         while not ended.wait(_RENEWAL_S):
-            asked_at = time.monotonic()
+            asked_at = _now_s()
             try:
                 entry, lease = self._storage.head(self._place.name), read_lease(self._warehouse)
                 if entry is None or lease is None or lease.id != self._id:
@@ -172,7 +182,7 @@ class _Keeper:
                 self._ends_at = asked_at + (_TERM - _RESERVE).total_seconds()
             except Changed:
                 if not ended.is_set():
-                    self._lose("another runner has it, or somebody removed it")
+                    self._give_up(self._lost("another runner has it, or somebody removed it"))
                 return
             except (LivemartError, OSError):
                 # The other thread gives up in time.
@@ -180,9 +190,20 @@ class _Keeper:
 
     def watch_until(self, ended: Event) -> None:
         while not ended.wait(_LOOK_S):
-            if time.monotonic() > self._ends_at:
-                self._lose("the bucket did not let it be renewed")
+            try:
+                self.require_time()
+            except StateError as error:
+                self._give_up(error)
                 return
+
+    def require_time(self) -> None:
+        """Check that the lease has time left.
+
+        Raises:
+            StateError: LEASE_LOST.
+        """
+        if _now_s() > self._ends_at:
+            raise self._lost("it was paused, or the bucket did not let it renew the lease")
 
     def end(self) -> None:
         """Remove the lease if it is still ours; one that cannot be removed ends by itself."""
@@ -195,15 +216,18 @@ class _Keeper:
         lease = Lease(self._id, self._holder, datetime.now(UTC) + _TERM)
         return _FORM.dump_json(lease)
 
-    def _lose(self, why: str) -> None:
-        self._give_up(
-            StateError(
-                "LEASE_LOST",
-                f"{self._warehouse}: this runner has lost its lease: {why}",
-                hint="nothing is lost: the next run goes on from the newest snapshot; "
-                "`livemart status` says who writes the warehouse now",
-            )
+    def _lost(self, why: str) -> StateError:
+        return StateError(
+            "LEASE_LOST",
+            f"{self._warehouse}: this runner has lost its lease: {why}",
+            hint="nothing is lost: the next run goes on from the newest snapshot; "
+            "`livemart status` says who writes the warehouse now",
         )
+
+
+def _now_s() -> float:
+    """Return seconds that only rise, and also while the machine sleeps."""
+    return time.clock_gettime(_BOOT_CLOCK)
 
 
 def _own_id(warehouse: StoragePlace) -> str | None:

@@ -27,6 +27,7 @@ from livemart.errors import PublishError, StorageError
 from livemart.state.counts import TableCounts
 from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
+from livemart.storage.fence import require_right_to_write
 from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
 
@@ -280,6 +281,7 @@ class SnapshotLog:
             if newest is not None and newest >= snapshot.batch_id:
                 return False
             columns = {column.name for column in table.schema().fields}
+            require_right_to_write(self._storage.location)
             write_deltalake(
                 table,
                 pa.Table.from_pylist([asdict(snapshot)], schema=SCHEMA),

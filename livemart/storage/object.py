@@ -27,6 +27,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from livemart.errors import StorageError, first_lines
 from livemart.storage.access import access_options
+from livemart.storage.fence import require_right_to_write
 from livemart.storage.location import Location
 from livemart.storage.storage import Changed, Missing, ObjectEntry, Taken
 
@@ -79,6 +80,7 @@ class ObjectStorage:
         attempts = count()
 
         def request() -> None:
+            require_right_to_write(self.location)
             is_first = next(attempts) == 0
             try:
                 # In one request, which is carried out or not.
@@ -164,6 +166,7 @@ class ObjectStorage:
     def delete(self, names: Iterable[str]) -> None:
         keys = [self._key(name) for name in names]
         if keys:
+            require_right_to_write(self.location)
             self._ask("", lambda: obstore.delete(self._client, keys))
 
     def filesystem(self) -> pfs.FileSystem:

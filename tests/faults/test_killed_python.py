@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from livemart.errors import StateError
 from livemart.state.lease import break_lease, read_lease
 from livemart.state.lock import hold_warehouse, is_held
+from livemart.storage.opening import open_storage
 from tests.services.bucket import Buckets
 from tests.storages import bucket_server, storage_in_bucket  # noqa: F401
 from tests.waits import PATIENCE_S
@@ -74,6 +76,54 @@ with hold_warehouse(Location.parse(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
+
+
+_WRITER = """
+import sys
+from livemart.state import lease
+from livemart.state.lock import hold_warehouse
+from livemart.storage.location import Location
+from livemart.storage.opening import open_storage
+
+# One second of time.
+lease._TERM = 16 * lease._APART / 30
+place = Location.parse(sys.argv[1])
+try:
+    with hold_warehouse(place):
+        print("held", flush=True)
+        sys.stdin.readline()
+        open_storage(place).put("late", b"")
+except Exception as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.extended
+def test_a_runner_that_is_paused_beyond_its_lease_writes_nothing_when_it_goes_on(
+    bucket_server: Buckets,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in bucket_server.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "here"))
+    place = storage_in_bucket(bucket_server).location
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", _WRITER, str(place)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as paused:
+        assert paused.stdout is not None
+        assert paused.stderr is not None
+        assert paused.stdout.readline() == "held\n"
+        paused.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        print(file=paused.stdin, flush=True)
+        paused.send_signal(signal.SIGCONT)
+        assert paused.wait(PATIENCE_S) in (1, StateError.exit_code)
+        assert "LEASE_LOST: " in paused.stderr.read()
+
+    assert open_storage(place).head("late") is None
 
 
 @pytest.mark.extended

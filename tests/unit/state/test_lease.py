@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from livemart.state.lease import Lease, break_lease, hold_lease, read_lease
 from livemart.state.lock import hold_warehouse, who_holds
 from livemart.state.places import LocalFolder, StateFolder
 from livemart.storage.location import Location
+from livemart.storage.opening import open_storage
 from tests.waits import wait_until
 
 WAREHOUSE = Location.parse("s3://mart/eu")
@@ -125,7 +127,29 @@ def test_a_runner_ends_before_a_lease_that_it_cannot_renew(monkeypatch: pytest.M
     with hold_lease(WAREHOUSE, errors.append):
         wait_until(lambda: bool(errors))
 
-    assert "did not let it be renewed" in errors[0].message
+    assert "did not let it renew the lease" in errors[0].message
+
+
+def test_a_runner_that_was_paused_writes_nothing_when_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inside, beside = open_storage(WAREHOUSE / "mart"), open_storage(Location.parse("s3://mart/eu2"))
+    with hold_lease(WAREHOUSE, lambda _: None):
+        inside.put("before", b"")
+        begin_s = lease_module._now_s()
+        monkeypatch.setattr(lease_module, "_now_s", lambda: begin_s + 46)
+        writes = (
+            partial(inside.put, "after", b""),
+            partial(inside.create, "after", b""),
+            partial(inside.delete, ["before"]),
+        )
+        for write in writes:
+            with pytest.raises(StateError, match=r"LEASE_LOST: .*it was paused, or the bucket"):
+                write()
+        beside.put("after", b"")
+
+    assert inside.names() == ["before"]
+    inside.put("by the next one", b"")
 
 
 def test_unlock_names_the_runner_whose_lease_it_breaks() -> None:
