@@ -14,6 +14,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from livemart.errors import SourceError
+
 _DIGEST_BLOCK = 1 << 20
 _DIGEST_BLOCKS = 64
 # The innermost ones, which hold no others.
@@ -62,7 +64,19 @@ class LandingFolder:
         return path
 
     def relative(self, path: Path) -> str:
-        """Return a path below the folder as it appears in `_origin` and manifests."""
+        """Return a path below the folder as it appears in `_origin` and manifests.
+
+        Raises:
+            SourceError: LANDING_MOVED, of a path that Spark has listed below another folder.
+        """
+        if not path.is_relative_to(self.root):
+            raise SourceError(
+                "LANDING_MOVED",
+                f"{path}: the batch that is to land began with this file, which is not below the "
+                f"landing folder, {self.root}",
+                hint="run once with the folder of before as `landing`, then with the new one; or "
+                "run `build --new-epoch`, which reads all files of the new one again",
+            )
         return path.relative_to(self.root).as_posix()
 
     def name_in(self, error: OSError) -> str | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from livemart.errors import SourceError
 from livemart.land.sources.files.folder import LandingFolder
 
 
@@ -73,3 +74,10 @@ def test_nothing_outside_the_landing_folder_is_located(tmp_path: Path) -> None:
 
     assert located == [None, None, None]
     assert folder.locate("inside.jsonl") == root / "inside.jsonl"
+
+
+def test_a_file_of_a_batch_below_another_landing_folder_is_refused(tmp_path: Path) -> None:
+    folder = LandingFolder(tmp_path / "new")
+
+    with pytest.raises(SourceError, match=r"LANDING_MOVED: .*/old/orders/1.jsonl: .*/new\n"):
+        folder.relative(tmp_path / "old" / "orders" / "1.jsonl")
