@@ -45,7 +45,7 @@ def test_a_selection_without_rows_of_its_own_is_refused(
 
 
 def test_a_model_that_builds_alone_make_is_told_as_not_compared(tmp_path: Path) -> None:
-    spark: Any = None
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
     warehouse = Warehouse(tmp_path)
 
     (found,) = verify.verify_models(spark, warehouse, _project("other"), SNAPSHOT)
