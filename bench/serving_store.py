@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -111,21 +112,28 @@ def publish_number(store: Store, restaurants: int, number: int) -> float:
         if name == "publish.after":
             committed = time.monotonic()
 
-    def read_change(relation: str, before: int | None, _: int) -> pa.Table:
-        model = relation.removeprefix("gold.")
-        new = _weighted(rows_at(model, restaurants, number), 1)
-        is_trend = model == "restaurant_sales_trend"
-        if before is None:
-            return pa.concat_tables([_weighted(history(restaurants), 1), new]) if is_trend else new
-        if is_trend:
-            return new
-        return pa.concat_tables([_weighted(rows_at(model, restaurants, before), -1), new])
+    class Tables:
+        def change(self, relation: str, from_version: int, to_version: int) -> pa.Table:
+            (new,) = self.rows_of(relation, to_version)
+            model = relation.removeprefix("gold.")
+            if model == "restaurant_sales_trend":
+                return new
+            before = rows_at(model, restaurants, from_version)
+            return pa.concat_tables([_weighted(before, -1), new])
+
+        def rows(self, relation: str, version: int) -> Iterator[pa.Table]:
+            if relation == "gold.restaurant_sales_trend":
+                yield _weighted(history(restaurants), 1)
+            yield from self.rows_of(relation, version)
+
+        def rows_of(self, relation: str, version: int) -> Iterator[pa.Table]:
+            yield _weighted(rows_at(relation.removeprefix("gold."), restaurants, version), 1)
 
     specs = [
         ServedSpec(name, f"model.bench.{name}", f"gold.{name}", key) for name, key in KEYS.items()
     ]
     how = Publishing(tenant_column="restaurant_id", step=step)
-    publish(store, _snapshot(number), specs, read_change, how, is_start=number == 1)
+    publish(store, _snapshot(number), specs, Tables(), how, is_start=number == 1)
     return committed
 
 

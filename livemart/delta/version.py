@@ -255,7 +255,7 @@ class TableVersion:
         )
 
     def batches(
-        self, columns: Sequence[str], filter: pds.Expression, most: int
+        self, columns: Sequence[str], filter: pds.Expression | None, most: int
     ) -> Iterator[pa.Table]:
         """Yield rows of the version, at most so many at a time; nothing is kept for later.
 
@@ -268,9 +268,9 @@ class TableVersion:
             raise version_gone(self.relation, self.version) from error
 
     def _batches(
-        self, columns: Sequence[str], filter: pds.Expression, most: int
+        self, columns: Sequence[str], filter: pds.Expression | None, most: int
     ) -> Iterator[pa.Table]:
-        asked = _columns_asked(filter, self.schema.names)
+        asked = () if filter is None else _columns_asked(filter, self.schema.names)
         names = [name for name in self.schema.names if name in columns or name in asked]
         passing = list(self._dataset(self._fragments(filter)).get_fragments(filter))
         self._require_own_values(passing, names)
@@ -280,7 +280,7 @@ class TableVersion:
                 present = [name for name in source.schema_arrow.names if name in names]
                 for batch in source.iter_batches(most, columns=present, use_threads=False):
                     rows = self._completed(pa.Table.from_batches([batch]), file, names, len(batch))
-                    rows = rows.filter(filter).select(columns)
+                    rows = (rows if filter is None else rows.filter(filter)).select(columns)
                     if rows.num_rows:
                         yield rows.combine_chunks()
 

@@ -195,7 +195,7 @@ class Warehouse:
         relation: str,
         version: int,
         columns: Sequence[str],
-        filter: pds.Expression,
+        filter: pds.Expression | None,
         most: int,
     ) -> Iterator[pa.Table]:
         """Yield rows of one version, at most so many at a time, in the order of its files.

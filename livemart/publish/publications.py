@@ -6,11 +6,12 @@ opens nothing if there is no model to serve.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from livemart.publish.publisher import Publication
     from livemart.publish.thread import PublisherThread
     from livemart.store.store import Store
+
+
+# So many rows of a model are in memory while it is copied whole.
+_ROWS_AT_ONCE = 50_000
 
 
 @dataclass(eq=False)
@@ -110,15 +115,11 @@ class Publications:
             thread.progress()
             failpoint(name)
 
-        def read_change(relation: str, from_version: int | None, to_version: int) -> pa.Table:
-            return read_net_change(self.warehouse, relation, from_version, to_version)
-
         def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
             with self.copying(snapshot.snapshot_id):
-                return publish(
-                    store, snapshot, served, read_change, how, is_start=is_start, pages=pages
-                )
+                return publish(store, snapshot, served, tables, how, is_start=is_start, pages=pages)
 
+        tables = WarehouseTables(self.warehouse)
         how = Publishing(
             tenant_column=settings.tenant_column,
             change_retention=settings.kept_changes,
@@ -128,20 +129,18 @@ class Publications:
         thread.start(self.log.newest_published())
 
 
-def read_net_change(
-    warehouse: Warehouse, relation: str, from_version: int | None, to_version: int
-) -> pa.Table:
-    """Return the net change of a table between two versions, or all rows if `from_version` is None.
+@dataclass(frozen=True, slots=True)
+class WarehouseTables:
+    """The tables of a warehouse, as `ServedTables`."""
 
-    Returns:
-        Columns of the table plus `WEIGHT` (bigint, never 0); without `from_version` equal rows may
-        come more than once, each with weight 1.
+    warehouse: Warehouse
 
-    Raises:
-        RefreshError: CDF_UNAVAILABLE, TABLE_MISSING, VERSION_GONE.
-    """
-    if from_version is not None:
-        return warehouse.changes(relation, from_version, to_version)
-    rows = warehouse.read(relation, to_version)
-    ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
-    return rows.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), ones)
+    def change(self, relation: str, from_version: int, to_version: int) -> pa.Table:
+        return self.warehouse.changes(relation, from_version, to_version)
+
+    def rows(self, relation: str, version: int) -> Iterator[pa.Table]:
+        schema = self.warehouse.arrow_schema(relation, version)
+        slices = self.warehouse.batches(relation, version, schema.names, None, _ROWS_AT_ONCE)
+        for rows in chain([schema.empty_table()], slices):
+            ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
+            yield rows.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), ones)

@@ -19,7 +19,7 @@ from livemart.errors import PublishError
 from livemart.intervals import ms_since
 from livemart.publish.exposures import ServedSpec
 from livemart.publish.transaction import Publishing, Transaction
-from livemart.publish.writes import ReadChange, base_of, is_published, plan_writes
+from livemart.publish.writes import ServedTables, base_of, is_published, plan_writes
 from livemart.state.snapshots import Snapshot
 from livemart.store.connections import shown_url
 from livemart.store.descriptions import write_descriptions
@@ -49,7 +49,7 @@ def publish(
     store: Store,
     snapshot: Snapshot,
     served: Sequence[ServedSpec],
-    read_change: ReadChange,
+    tables: ServedTables,
     how: Publishing | None = None,
     *,
     is_start: bool = False,
@@ -61,8 +61,7 @@ def publish(
         store: the serving store; created, also again, where it is not what it should be.
         snapshot: a published row of the snapshot log.
         served: the models to serve; others that the store holds are dropped.
-        read_change: returns the net change of a relation between two versions, or all rows of the
-            second one if the first is None: its columns plus `WEIGHT`.
+        tables: those of the served models.
         how: tenants, retention, clock.
         is_start: the snapshot is the newest of the log and nothing is known of the store. A store
             that is further belongs to another log, and the rows of its tables are counted.
@@ -79,7 +78,7 @@ def publish(
         base = base_of(state, snapshot, is_start=is_start)
         if base is None:
             return None
-        writes = plan_writes(base, snapshot, served, read_change, how.tenant_column)
+        writes = plan_writes(base, snapshot, served, tables, how.tenant_column)
         names = {spec.name for spec in served if spec.unique_id in snapshot.models}
         descriptions = {
             spec.name: spec.described_in(snapshot) for spec in served if spec.name in names
@@ -95,7 +94,7 @@ def publish(
         with store.begin() as connection:
             if read_state(connection).identity != state.identity:
                 continue
-            transaction = Transaction(connection, state, snapshot, read_change, how)
+            transaction = Transaction(connection, state, snapshot, tables, how)
             transaction.begin(is_wiped=base.published is None)
             rows_changed = {write.spec.name: transaction.write(write) for write in writes}
             transaction.drop(state.models.keys() - names)

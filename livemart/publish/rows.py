@@ -7,7 +7,7 @@ the model is copied whole instead.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from livemart.arrow.bags import WEIGHT
+from livemart.publish.held_values import refuse_unheld
 from livemart.publish.insert import KeyNotUniqueError, insert_all, refusing_keys
 from livemart.store.column_types import write_json
 from livemart.store.schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
@@ -69,27 +70,35 @@ def apply_change(connection: Connection, layout: Layout, change: pa.Table) -> li
 
 
 def fill(
-    connection: Connection, layout: Layout, rows: pa.Table, progress: Callable[[], None]
+    connection: Connection,
+    layout: Layout,
+    slices: Iterable[pa.Table],
+    progress: Callable[[], None],
 ) -> int:
     """Make a served table that holds exactly these rows; return their number, repeats included.
 
     Args:
         connection: in the publishing transaction.
         layout: of a table that is not there yet.
-        rows: the model's columns plus `WEIGHT`; equal rows may come more than once.
-        progress: called after each slice.
+        slices: the model's columns plus `WEIGHT`; equal rows may come more than once.
+        progress: called often.
 
     Raises:
         KeyNotUniqueError: the table cannot have this key.
+        UnheldValueError: the store cannot hold a value.
     """
-    model, table = layout.model, served_table(layout)
+    model, table, count = layout.model, served_table(layout), 0
     table.create(connection)
-    if not model.row_key:
-        return _fill_bag(connection, layout, rows, progress)
-    if any(weight != 1 for weight in pc.unique(rows.column(WEIGHT)).to_pylist()):
-        raise KeyNotUniqueError(model.name)
-    insert_all(connection, table, model, rows, progress)
-    return int(rows.num_rows)
+    for rows in slices:
+        refuse_unheld(model, rows)
+        if not model.row_key:
+            count += _fill_bag(connection, layout, rows, progress)
+            continue
+        if any(weight != 1 for weight in pc.unique(rows.column(WEIGHT)).to_pylist()):
+            raise KeyNotUniqueError(model.name)
+        insert_all(connection, table, model, rows, progress)
+        count += rows.num_rows
+    return count
 
 
 def row_hash(model: ServedModel, row: _Values) -> str:

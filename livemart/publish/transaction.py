@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from livemart.errors import first_lines
 from livemart.publish.held_values import refuse_unheld
 from livemart.publish.insert import KeyNotUniqueError
 from livemart.publish.rows import RowChange, RowsDifferError, apply_change, fill
-from livemart.publish.writes import ModelWrite, ReadChange, form_of
+from livemart.publish.writes import ModelWrite, ServedTables, form_of
 from livemart.state.snapshots import Snapshot
 from livemart.store.connections import is_of_the_statement
 from livemart.store.schema import CHANGES, MODELS, PUBLISHED, RETIRED, Layout, table_name
@@ -59,7 +60,7 @@ class Transaction:
     connection: Connection
     state: StoreState
     snapshot: Snapshot
-    read_change: ReadChange
+    tables: ServedTables
     how: Publishing
     rebuilt: list[str] = field(default_factory=list, init=False)
     refused: dict[str, str] = field(default_factory=dict, init=False)
@@ -175,27 +176,24 @@ class Transaction:
     def _rebuild(self, write: ModelWrite) -> int:
         """Copy a model whole, into a new table; readers that follow its changes start again."""
         name = write.spec.name
-        rows = write.rows
-        if rows is None:
-            rows = self.read_change(write.spec.relation, None, write.state.version)
-        model = form_of(write.spec, rows, self.how.tenant_column)
-        refuse_unheld(model, rows)
+        read = partial(self.tables.rows, write.spec.relation, write.state.version)
+        model = form_of(write.spec, next(iter(read())).schema, self.how.tenant_column)
         # Before a name is chosen: the old one may be free because the table was dropped.
         self._retire(name)
         layout = Layout(self._new_table_name(name), model)
         try:
             with self.connection.begin_nested():
-                count = self._fill(layout, rows)
+                count = self._fill(layout, read())
         except KeyNotUniqueError:
             layout = Layout(layout.table_name, replace(model, row_key=()))
-            count = self._fill(layout, rows)
+            count = self._fill(layout, read())
         self._keep(write, layout, count, self.snapshot.snapshot_id)
         self._forget_changes(name)
         self.rebuilt.append(name)
         return count
 
-    def _fill(self, layout: Layout, rows: pa.Table) -> int:
-        return fill(self.connection, layout, rows, lambda: self.how.step("publish.progress"))
+    def _fill(self, layout: Layout, slices: Iterable[pa.Table]) -> int:
+        return fill(self.connection, layout, slices, lambda: self.how.step("publish.progress"))
 
     def _new_table_name(self, model: str) -> str:
         table_names = set(sa.inspect(self.connection).get_table_names())

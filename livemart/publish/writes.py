@@ -5,8 +5,9 @@ Used by the publisher. A model is copied whole unless its net change is known to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -18,8 +19,26 @@ from livemart.store.served import ServedModel
 from livemart.store.store import StoredModel, StoreState
 from livemart.store.value_forms import TIMESTAMPS, kind_of
 
-# Net change of a relation between two versions, or all rows of the second if the first is None.
-ReadChange = Callable[[str, int | None, int], pa.Table]
+
+class ServedTables(Protocol):
+    """The tables of served models, as columns of the relation plus `WEIGHT` (bigint, never 0)."""
+
+    def change(self, relation: str, from_version: int, to_version: int) -> pa.Table:
+        """Return the net change between two versions, a row for each distinct row.
+
+        Raises:
+            RefreshError: CDF_UNAVAILABLE, TABLE_MISSING, VERSION_GONE.
+        """
+
+    def rows(self, relation: str, version: int) -> Iterator[pa.Table]:
+        """Yield all rows of a version, no more at once than memory should hold.
+
+        There is always a first table. Equal rows may come more than once.
+
+        Raises:
+            RefreshError: TABLE_MISSING, VERSION_GONE.
+        """
+
 
 # Other types are no ids; a model with such a column is for administrators alone.
 _TENANT_KINDS = frozenset({"string", "int", "bigint"})
@@ -28,13 +47,12 @@ _TIME_KINDS = frozenset({*TIMESTAMPS, "date"})
 
 @dataclass(frozen=True, slots=True)
 class ModelWrite:
-    """A model to be written: `change` onto `stored`, or all `rows` if that is None."""
+    """A model to be written: `change` onto `stored`, or all rows if that is None."""
 
     spec: ServedSpec
     state: ModelState
     stored: StoredModel | None
     change: pa.Table | None
-    rows: pa.Table | None
 
 
 def base_of(state: StoreState, snapshot: Snapshot, *, is_start: bool) -> StoreState | None:
@@ -73,10 +91,10 @@ def plan_writes(
     base: StoreState,
     snapshot: Snapshot,
     served: Sequence[ServedSpec],
-    read_change: ReadChange,
+    tables: ServedTables,
     tenant_column: str | None,
 ) -> list[ModelWrite]:
-    """Return the models whose rows or form differ from the snapshot's, with the rows to write.
+    """Return the models whose rows or form differ from the snapshot's, with their net changes.
 
     A model is copied whole if the store lacks it, or if its table, SQL, key or columns are others.
     So it is if its version went back, or if its net change can no longer be read.
@@ -92,21 +110,20 @@ def plan_writes(
             if stored.table_version == state.version:
                 continue
             if stored.table_version < state.version and not is_published(base, snapshot):
-                change = _read(read_change, spec, stored, state)
-        rows = None if change is not None else read_change(spec.relation, None, state.version)
-        writes.append(ModelWrite(spec, state, stored, change, rows))
+                change = _read(tables, spec, stored, state)
+        writes.append(ModelWrite(spec, state, stored, change))
     return writes
 
 
-def form_of(spec: ServedSpec, rows: pa.Table, tenant_column: str | None) -> ServedModel:
+def form_of(spec: ServedSpec, schema: pa.Schema, tenant_column: str | None) -> ServedModel:
     """Return the form in which a model is served: its columns, its key if they have it, its time.
 
     Args:
         spec: as the project declares the model.
-        rows: the model's columns plus `WEIGHT`.
+        schema: the model's columns plus `WEIGHT`.
         tenant_column: name of the column that holds a tenant's id; None if there are none.
     """
-    columns = _columns(rows.schema)
+    columns = _columns(schema)
     kinds = dict(columns)
     names = {name.lower(): name for name, _ in columns}
     key = [names.get(name.lower()) for name in spec.row_key]
@@ -142,11 +159,11 @@ def _fits(
 
 
 def _read(
-    read_change: ReadChange, spec: ServedSpec, stored: StoredModel, state: ModelState
+    tables: ServedTables, spec: ServedSpec, stored: StoredModel, state: ModelState
 ) -> pa.Table | None:
     """Return the net change since the stored version; None if it does not fit the stored table."""
     try:
-        change = read_change(spec.relation, stored.table_version, state.version)
+        change = tables.change(spec.relation, stored.table_version, state.version)
     except LivemartError:
         return None
     return change if _columns(change.schema) == stored.layout.model.columns else None

@@ -32,6 +32,7 @@ from tests.serve.owner.order_versions import (
     reader_position,
     served_tables,
 )
+from tests.store.served_tables import Versions
 from tests.store.stores import changes_of, fill_store, make_snapshot, net_change
 
 
@@ -352,7 +353,10 @@ def test_a_disk_that_is_full_ends_the_publication_and_not_a_model(tmp_path: Path
         return net_change(before, tables[new][relation[-1]])
 
     store = Store.open(url)
-    assert publish(store, make_snapshot(1, ["a", "b"], START), specs, read_change) is not None
+    assert (
+        publish(store, make_snapshot(1, ["a", "b"], START), specs, Versions(read_change))
+        is not None
+    )
     room = sqlite3.connect(tmp_path / "serving.db").execute("pragma page_count").fetchone()[0] + 30
     event.listen(
         store.engine,
@@ -361,7 +365,7 @@ def test_a_disk_that_is_full_ends_the_publication_and_not_a_model(tmp_path: Path
     )
 
     with pytest.raises(PublishError, match="full"):
-        publish(store, make_snapshot(2, ["a", "b"], START), specs, read_change)
+        publish(store, make_snapshot(2, ["a", "b"], START), specs, Versions(read_change))
 
     reader = StoreReader.open(url)
     assert (amounts(reader, "a"), amounts(reader, "b")) == ([1, 1], [1, 1])

@@ -43,7 +43,7 @@ def weighted(*rows: tuple[Sale, int]) -> pa.Table:
 
 
 def filled(connection: sa.Connection, layout: Layout, *rows: tuple[Sale, int]) -> int:
-    return fill(connection, layout, weighted(*rows), lambda: None)
+    return fill(connection, layout, [weighted(*rows)], lambda: None)
 
 
 def changes(
@@ -103,7 +103,7 @@ def test_another_order_of_a_map_and_another_sign_of_zero_are_published(
 
     old = [(1, 0.0, [("a", 1), ("b", 2)]), (2, -0.0, [])]
     new = [(1, 0.0, [("b", 2), ("a", 1)]), (2, 0.0, [])]
-    fill(connection, layout, rows(old, 1, 1), lambda: None)
+    fill(connection, layout, [rows(old, 1, 1)], lambda: None)
 
     told = apply_change(connection, layout, rows(old + new, -1, -1, 1, 1))
 

@@ -17,6 +17,7 @@ from livemart.state.snapshots import Snapshot
 from livemart.store.schema import Layout
 from livemart.store.served import Published, ServedModel
 from livemart.store.store import StoredModel, StoreState
+from tests.store.served_tables import Versions
 from tests.store.stores import make_snapshot
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -52,7 +53,8 @@ def plan(
             raise RefreshError("CDF_UNAVAILABLE", "gone", hint="")
         return ROWS if from_version is None else change
 
-    writes = plan_writes(base, make_snapshot(number, ["sales"]), [spec], read, "shop")
+    snapshot = make_snapshot(number, ["sales"])
+    writes = plan_writes(base, snapshot, [spec], Versions(read), "shop")
     return ["change" if write.change is not None else "whole" for write in writes]
 
 
@@ -153,7 +155,7 @@ def test_a_model_is_served_with_the_key_and_tenant_that_its_columns_allow(
         ]
     ).empty_table()
 
-    served = form_of(replace(SPEC, row_key=key, event_time="DAY"), rows, "SHOP")
+    served = form_of(replace(SPEC, row_key=key, event_time="DAY"), rows.schema, "SHOP")
 
     assert (served.row_key, served.tenant_column, served.time_column) == expected
     assert [name for name, _ in served.columns] == ["n", "shop", "at", "day", "nested"]

@@ -29,6 +29,7 @@ from livemart.store.predicates import ColumnCondition
 from livemart.store.reader import StoreReader
 from livemart.store.served import NO_PAGES, ChangePage, ModelDescription, ProjectPages
 from livemart.store.store import Store
+from tests.store.served_tables import Versions
 
 PANE = timedelta(minutes=5)
 WEEK = timedelta(days=7)
@@ -263,7 +264,9 @@ def fill_store(
         how = replace(how, now=lambda: now)
     store = Store.open(url)
     try:
-        return publish(store, snapshot, specs, read_change, how, is_start=is_start, pages=pages)
+        return publish(
+            store, snapshot, specs, Versions(read_change), how, is_start=is_start, pages=pages
+        )
     finally:
         store.close()
 

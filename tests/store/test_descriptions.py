@@ -19,6 +19,7 @@ from livemart.store.reader import StoreReader
 from livemart.store.served import DescribedTest, ModelDescription
 from livemart.store.store import Store
 from tests.serve.owner.order_versions import START, orders
+from tests.store.served_tables import Versions
 from tests.store.stores import fill_store, make_snapshot, net_change, reference_tables
 
 SALES = ModelDescription(
@@ -114,7 +115,7 @@ def test_an_open_store_is_not_asked_again_for_the_descriptions_that_it_was_given
                 asked.append(number)
 
         sa.event.listen(store.engine, "before_cursor_execute", note)
-        assert publish(store, snapshot, [spec], read_change) is not None
+        assert publish(store, snapshot, [spec], Versions(read_change)) is not None
         sa.event.remove(store.engine, "before_cursor_execute", note)
 
     def shown() -> str:

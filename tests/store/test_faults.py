@@ -34,6 +34,7 @@ from livemart.store.store import Store
 from tests.ports import silent_port
 from tests.publish.kill_publisher import ORDERS, as_of, publish_number, publish_until
 from tests.store.postgres import Postgres, running_postgres
+from tests.store.served_tables import Versions
 from tests.store.stores import (
     changes_of,
     fill_store,
@@ -115,7 +116,9 @@ def publish_to(store: Store, snapshot_id: int) -> Publication | None:
         store,
         make_snapshot(snapshot_id, ["numbers", "copies"]),
         [SPEC, ServedSpec("copies", "model.test.copies", "gold.copies", ("number",))],
-        lambda _, old, new: net_change(None if old is None else numbers(old), numbers(new)),
+        Versions(
+            lambda _, old, new: net_change(None if old is None else numbers(old), numbers(new))
+        ),
     )
 
 
@@ -164,7 +167,7 @@ def test_a_publisher_that_is_always_too_late_gives_up_and_says_so(
             mine,
             make_snapshot(200, ["numbers"]),
             [SPEC],
-            lambda _, old, new: net_change(None, numbers(3)),
+            Versions(lambda _, old, new: net_change(None, numbers(3))),
             how,
         )
     mine.close()
@@ -282,7 +285,9 @@ def test_a_disk_that_is_full_delays_the_same_snapshot_and_readers_keep_the_one_b
                 store,
                 snapshot,
                 [SPEC],
-                lambda _, old, new: net_change(None if old is None else rows(old), rows(new)),
+                Versions(
+                    lambda _, old, new: net_change(None if old is None else rows(old), rows(new))
+                ),
             )
         except PublishError as error:
             assert "full" in str(error)

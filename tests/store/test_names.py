@@ -14,6 +14,7 @@ from livemart.publish.transaction import Publishing
 from livemart.store.reader import StoreReader
 from livemart.store.store import Store
 from tests.serve.apps import site
+from tests.store.served_tables import Versions
 from tests.store.stores import fill_store, make_snapshot, net_change
 
 START, HOUR = datetime(2026, 3, 2, tzinfo=UTC), timedelta(hours=1)
@@ -124,7 +125,7 @@ def test_every_word_may_name_a_model_its_tenant_and_its_time(
                 store,
                 make_snapshot(number, [word], START),
                 [ServedSpec(word, f"model.test.{word}", f"gold.{word}", (word, time), time)],
-                lambda relation, old, new, rows=rows: net_change(None, rows),  # type: ignore[misc]
+                Versions(lambda relation, old, new, rows=rows: net_change(None, rows)),  # type: ignore[misc]
                 Publishing(tenant_column=word),
             )
             assert done is not None and not done.refused

@@ -16,6 +16,7 @@ from livemart.store.reader import StoreReader
 from livemart.store.store import Store
 from tests.serve.apps import site
 from tests.serve.auth.tenant_cases import ARROW, CSV, JSON
+from tests.store.served_tables import Versions
 from tests.store.stores import changes_of, fill_store, make_snapshot, net_change
 from tests.unit.arrow.test_variants import nested
 
@@ -74,7 +75,9 @@ def test_a_variant_is_served_as_the_json_that_it_holds_however_deep(tmp_path: Pa
         after = pa.concat_tables([rows.slice(0, 3), rows.slice(4), changed])
         spec = ServedSpec("m", "model.test.m", "gold.m", ("id",), None)
         store = Store.open(one.url)
-        publish(store, make_snapshot(2, ["m"]), [spec], lambda *_: net_change(rows, after))
+        publish(
+            store, make_snapshot(2, ["m"]), [spec], Versions(lambda *_: net_change(rows, after))
+        )
         store.close()
         reader = StoreReader.open(one.url)
         (change,) = changes_of(reader, "m", 1, None, 10).changes

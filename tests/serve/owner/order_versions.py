@@ -13,6 +13,7 @@ from livemart.store.connections import open_engine
 from livemart.store.reader import StoreReader
 from livemart.store.schema import METADATA
 from livemart.store.store import Store
+from tests.store.served_tables import Versions
 from tests.store.stores import changes_of, fill_store, make_snapshot, net_change
 
 KEYS = {"orders": ("order_id",)}
@@ -48,7 +49,9 @@ def publish_versions(url: str, tables: dict[int, pa.Table]) -> Publication | Non
             store,
             make_snapshot(max(tables), ["orders"], START),
             [spec],
-            lambda _, old, new: net_change(None if old is None else tables[old], tables[new]),
+            Versions(
+                lambda _, old, new: net_change(None if old is None else tables[old], tables[new])
+            ),
         )
     finally:
         store.close()
