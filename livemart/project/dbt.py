@@ -51,6 +51,17 @@ _COMPILE = (
     *("compile", "--full-refresh", "--no-populate-cache"),
     *("--no-fail-fast", "--no-write-json"),
 )
+# By dbt's words for what a selection by state lacks: the next step if a state is named.
+_STATE_HINT = (
+    "name the folder of an earlier manifest.json with --state DIR, such as a copy of target from "
+    "before the change"
+)
+_STATE_HINTS = {
+    "state selector method": _STATE_HINT,
+    "No comparison run_results": "put run_results.json of that run into the folder of --state",
+    "state comparison freshness": "select by source_status with dbt alone: a refresh of livemart "
+    "computes only what new records change",
+}
 
 
 class Dbt:
@@ -457,17 +468,15 @@ class Dbt:
             )
         if not result.success or not isinstance(result.result, list):
             failed = self._dbt.failed(result.exception)
-            if selection.state is None and "state selector method" in failed.message:
-                failed.hint = (
-                    "name the folder of an earlier manifest.json with --state DIR, such as a copy "
-                    "of target from before the change"
-                )
+            for words, hint in _STATE_HINTS.items():
+                if words in failed.message:
+                    failed.hint = _STATE_HINT if selection.state is None else hint
             if "Could not find selector" in failed.message:
                 failed.hint = "name a selector of selectors.yml, or define this one there"
             raise failed
         chosen = frozenset(json.loads(line)["unique_id"] for line in result.result)
         if not chosen:
-            names = [node.name for node in self._dbt.manifest.nodes.values()]
+            names = [self._dbt.manifest.nodes[key].name for key in self._built]
             words = " ".join(nearest(word, names) for word in selection.select).strip()
             raise selection_empty(selection, f"names no model, seed or dbt snapshot{words}")
         return chosen

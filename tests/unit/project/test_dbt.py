@@ -241,6 +241,9 @@ def test_a_selection_names_models_seeds_and_snapshots(dbt: Dbt) -> None:
         match=r"SELECTION_EMPTY: .* no model, seed or dbt snapshot, did you mean stg_orders\?",
     ):
         dbt.selection(Selection(("stg_order",)))
+    with pytest.raises(ConfigError, match=r"dbt snapshot\n"):
+        # A data test has a name that is nearer, but cannot be selected.
+        dbt.selection(Selection(("unique_orders_order_i",)))
 
 
 def test_a_selector_names_what_selectors_yml_says(jaffle: Path) -> None:
@@ -274,9 +277,13 @@ def test_a_state_is_compared_with_the_manifest_of_an_earlier_run(jaffle: Path) -
     assert edited.selection(Selection(("state:modified",), state=earlier)) == {
         "model.jaffle.stg_orders"
     }
+    for method in ("state:modified+", "result:error", "source_status:fresher"):
+        with pytest.raises(ConfigError) as raised:
+            edited.selection(Selection((method,)))
+        assert "--state DIR" in raised.value.hint
     with pytest.raises(ConfigError) as raised:
-        edited.selection(Selection(("state:modified+",)))
-    assert "--state DIR" in raised.value.hint
+        edited.selection(Selection(("result:error",), state=earlier))
+    assert "put run_results.json of that run" in raised.value.hint
 
 
 def test_a_time_zone_that_is_none_is_refused_before_anything_runs(jaffle: Path) -> None:
