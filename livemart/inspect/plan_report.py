@@ -44,7 +44,8 @@ def describe_plans(
     """Return `{"session": {...}, "models": [...]}`, models in dependency order.
 
     Seeds and dbt snapshots are left out. A session has `defined_by` (settings and statements that
-    hold wherever SQL is run) and `only_in_a_build` (the work of other hooks). A model `asks` the
+    hold wherever SQL is run) and `only_in_a_build` (the work of other hooks, and of a
+    materialization of the project's own). A model `asks` the
     questions that dbt asked the warehouse to compile it. It `lacks` those of them, and of the views
     in it, that are about a missing table: with the table the SQL may be another one. `stamps` are
     the columns that say which run wrote a row. `refused` has the reason of each strategy that the
@@ -82,7 +83,7 @@ def render_plans(report: Mapping[str, Any]) -> str:
     """Return the report as lines for a terminal."""
     models: Sequence[Mapping[str, Any]] = report["models"]
     if not models:
-        return "no models"
+        return "no models to plan: seeds, dbt snapshots and ephemeral models have no strategy"
     width = max(len(model["name"]) for model in models)
     common: Mapping[str, Sequence[str]] = report["session"]
     lines = list(_session_lines(common, _NOTHING))
@@ -173,7 +174,7 @@ def _describe(project: Project, model: Model, plan: Plan) -> dict[str, Any]:
         "time": time,
         "windows": sorted({piece.column for piece in plan.slices}),
         "file": model.file,
-        "session": _session(model.session, model.acting_hooks),
+        "session": _session(model.session, (*_own_materialization(model), *model.acting_hooks)),
         "stamps": sorted(plan.stamps),
         "asks": list(map(_question_text, project.questions.get(model.unique_id, ()))),
         "lacks": list(
@@ -209,6 +210,12 @@ def _stage(query: StoredQuery) -> dict[str, Any]:
 
 def _question_text(question: Question) -> str:
     return _QUESTIONS[question.kind].format(" ".join(question.about.split()))
+
+
+def _own_materialization(model: Model) -> Iterator[str]:
+    """Yield the work of a materialization that is none of dbt's: no refresh runs it."""
+    if model.materialized == "other":
+        yield f"its materialization {model.config.get('materialized', '')}".strip()
 
 
 def _of_dbt_alone(project: Project) -> Iterator[str]:

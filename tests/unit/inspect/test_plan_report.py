@@ -147,6 +147,22 @@ def test_what_defines_the_session_and_what_only_a_build_does_are_told_once() -> 
     ]
 
 
+def test_a_materialization_of_the_projects_own_is_told_to_run_in_a_build_alone() -> None:
+    ledger = make_model("model.m.a", materialized="other", config={"materialized": "ledger"})
+
+    text = render_plans(described(project(ledger), {"model.m.a": Plan(View())}))
+
+    assert text.splitlines() == ["a  view", "   only in a build: its materialization ledger"]
+
+
+def test_a_selection_without_a_strategy_says_why_it_lists_nothing() -> None:
+    seed = make_model("seed.m.shops", materialized="seed")
+
+    report = described(project(seed), {seed.unique_id: Plan(View())})
+
+    assert render_plans(report).startswith("no models to plan: seeds, dbt snapshots and ")
+
+
 def test_a_long_question_is_cut_on_the_terminal_alone() -> None:
     question = f"select {'x' * 300} from m.t"
     asking = replace(
