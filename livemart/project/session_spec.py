@@ -84,7 +84,11 @@ _FUNCTION = re.compile(
 _CHANGES = re.compile(
     r"\b(?:insert\s+(?:into|overwrite)|merge\s+into|update|delete\s+from)\b", re.IGNORECASE
 )
-_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
+# A text in quotes or a quoted name; a comment, in which a quote begins none.
+_TEXT = re.compile(
+    r"(?P<comment>--[^\n]*|/\*.*?\*/)|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`",
+    re.DOTALL,
+)
 _ASKS = re.compile(r"(?:select|with|show|desc|describe|explain|values|table|from)\b|\(", re.I)
 _SETTING = re.compile(r"set\s+`?([\w.\-]+)`?\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
 _VARIABLE = re.compile(r"set\s+var(?:iable)?\b", re.IGNORECASE)
@@ -316,12 +320,12 @@ def is_asking(statement: str) -> bool:
 
 
 def without_texts(statement: str) -> str:
-    """Return a statement with each text in single quotes emptied: its words are no SQL.
+    """Return a statement without comments, each text in quotes emptied: their words are no SQL.
 
-    >>> without_texts("select a from t where op = 'insert into'")
-    "select a from t where op = ''"
+    >>> without_texts("select a from t where op = 'insert into' -- it's new")
+    "select a from t where op = ''  "
     """
-    return _TEXT.sub("''", statement)
+    return _TEXT.sub(lambda part: " " if part["comment"] else "''", statement)
 
 
 def is_setting(statement: str) -> bool:

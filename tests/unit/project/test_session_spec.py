@@ -65,7 +65,14 @@ def test_what_cannot_change_a_row(name: str, is_one: bool) -> None:
 
 @pytest.mark.parametrize(
     ("statement", "is_one"),
-    [("(select 1)", True), ("show tables", True), ("delete from t", False), ("set a=1", False)],
+    [
+        *[("(select 1)", True), ("show tables", True), ("delete from t", False)],
+        ("set a=1", False),
+        ("with q as (select 1) -- it's new\ninsert into log select 'x' from q", False),
+        ("with q as (select \"it's\" as a) insert into log select 'x' from q", False),
+        ("with q as (select `a'b` from t) /* 'n' */ delete from log where a = 'x'", False),
+        ('with q as (select "insert into" as `update`) select * from q -- update', True),
+    ],
 )
 def test_what_asks(statement: str, is_one: bool) -> None:
     assert is_asking(statement) is is_one
