@@ -431,13 +431,13 @@ def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) 
             names = plan.names if plan.stamps else ()
             return replace(plan.uncut((reason,)), names=names, unique_key=(), notes=())
     functions = session.functions()
-    unsteady = sorted(name for name, statement in functions.items() if is_unsteady(statement))
+    unsteady = sorted(name for name, statement in functions if is_unsteady(statement))
     if unsteady:
         message = f"the function {unsteady[0]} reads tables, or differs between two runs"
         reason = Reason("EXPRESSION_NOT_DETERMINISTIC", message, None)
         plan = plan.uncut((reason,))
         return replace(plan, strategy=Full((reason,), is_volatile=True), unique_key=(), notes=())
-    shadowing = sorted(functions.keys() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))
+    shadowing = sorted(dict(functions).keys() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))
     setting = session.unknown_effect() or (f"the function {shadowing[0]}" if shadowing else None)
     if setting is None or isinstance(plan.strategy, Full):
         return plan

@@ -211,14 +211,17 @@ class SessionSpec:
                 return statement
         return None
 
-    def functions(self) -> dict[str, str]:
-        """Return the statement that makes each function, by its name in lower case."""
+    def functions(self) -> list[tuple[str, str]]:
+        """Return each function's name in lower case, without its schema, and its statement.
+
+        Functions of two schemas may have one name.
+        """
         matches = ((_CREATED.match(statement), statement) for statement in self.statements)
-        return {
-            it[2].strip("`").lower(): statement
+        return [
+            (it[2].strip("`").lower(), statement)
             for it, statement in matches
             if it is not None and it[1].lower().endswith("function")
-        }
+        ]
 
 
 PLAIN = SessionSpec()

@@ -160,6 +160,24 @@ def test_a_view_is_read_as_sql_only_where_it_means_the_same(
     assert (query is None) == (code is not None)
 
 
+def test_a_function_that_reads_tables_counts_beside_one_of_its_name() -> None:
+    made = (
+        "create or replace function shop.rate() returns int return (select max(n) from m.rates)",
+        "create or replace function other.rate() returns int return 1",
+    )
+    for statements in (made, made[::-1]):
+        reader = replace(
+            READER,
+            compiled_code="select shop_id, shop.rate() as rate, other.rate() as one from m.shops",
+            session=SessionSpec(statements=statements),
+        )
+
+        strategy = ProjectPlans(project(SEED, reader)).models[READER.unique_id].strategy
+
+        assert isinstance(strategy, Full)
+        assert strategy.is_volatile
+
+
 def test_another_session_is_another_fingerprint_of_the_same_text() -> None:
     plain, zoned = (
         ProjectPlans(project(SEED, replace(READER, session=session))).models[READER.unique_id]

@@ -137,9 +137,14 @@ def test_what_may_change_how_sql_is_read(statement: str, is_unknown: bool) -> No
 
 
 def test_the_functions_of_a_session() -> None:
-    spec = SessionSpec(statements=("create temporary function `Net`(x int) returns int return x",))
+    made = (
+        "create temporary function `Net`(x int) returns int return x",
+        "create or replace function shop.rate() returns int return (select max(x) from t)",
+        "create or replace function other.rate() returns int return 1",
+    )
 
-    assert set(spec.functions()) == {"net"}
+    expected = list(zip(("net", "rate", "rate"), made, strict=True))
+    assert SessionSpec(statements=made).functions() == expected
 
 
 def test_functions_for_all_sessions_are_needed_by_who_names_them() -> None:
