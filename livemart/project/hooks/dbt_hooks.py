@@ -176,7 +176,8 @@ def _function_statements(task: Any) -> Iterator[str]:
     from dbt.clients.jinja import get_rendered
     from dbt.context.providers import generate_runtime_function_context
 
-    functions = task.manifest.functions
+    # dbt leaves a function among them that YAML disables.
+    functions = {key: it for key, it in task.manifest.functions.items() if it.config.enabled}
     inputs = {
         key: [other for other in node.depends_on.nodes if other in functions]
         for key, node in functions.items()

@@ -74,8 +74,13 @@ functions:
   - name: b_gross
     arguments: [{name: net, data_type: int}]
     returns: {data_type: int}
+  - name: c_off
+    config: {enabled: "{{ var('with_c', false) }}"}
+    arguments: [{name: net, data_type: int}]
+    returns: {data_type: int}
 """
     (folder / "functions" / "functions.yml").write_text(nodes)
+    (folder / "functions" / "c_off.sql").write_text("net + {{ missing_macro() }}")
     (folder / "functions" / "a_net.sql").write_text("{{ function('b_gross') }}(gross) / rate;\n")
     (folder / "functions" / "b_gross.sql").write_text("net * {{ var('factor', 2) }}")
     model = "{{ config(materialized='table') }} select {{ function('a_net') }}(1) as net"
