@@ -138,7 +138,7 @@ class Prover:
     def is_shown(self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions) -> bool:
         """Return True if the tested model's SQL, or its new rows, show that the test passes."""
         has_filter = "dbt_subquery" in test.compiled_code
-        if has_filter or not _fails_by_any_row(test):
+        if has_filter or not (test.is_usual and _fails_by_any_row(test)):
             return False
         if self._is_unique_by_sql(test):
             return True
@@ -257,6 +257,6 @@ def _without_groups(test: DataTest) -> str:
     """
     text = test.compiled_code
     counts = [len(pattern.findall(text)) for pattern in (_COUNTED, _GROUPED)]
-    if test.kind != "accepted_values" or counts != [1, 1]:
+    if test.kind != "accepted_values" or not test.is_usual or counts != [1, 1]:
         return text
     return _GROUPED.sub(")", _COUNTED.sub("", text))

@@ -268,7 +268,7 @@ class DataTest:
     """A dbt data test. `attached_to` is the tested node; `kind` the name of a generic test.
 
     `session`: what its SQL needs besides itself; `uncompiled`: why dbt cannot compile it, if so;
-    `in_other_runs`: see Model.
+    `in_other_runs`: see Model; `is_usual`: its SQL asks what the name of its kind says.
     """
 
     unique_id: str
@@ -288,6 +288,7 @@ class DataTest:
     session: SessionSpec = PLAIN
     uncompiled: str = ""
     in_other_runs: tuple[str, ...] = ()
+    is_usual: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from livemart.project.declared.seed_types import seed_type_mistakes
 from livemart.project.declared.seeded_sources import order_behind_seeds, seeds_by_source
 from livemart.project.declared.table_properties import property_mistakes, session_mistakes
 from livemart.project.declared.time_zones import zone_mistakes
+from livemart.project.declared.usual_tests import is_usual
 from livemart.project.declared_columns import ONE_COLUMN
 from livemart.project.graph import (
     Column,
@@ -153,7 +154,7 @@ def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
     tested combination of columns. dbt's own `primary_key` is not used: it also takes a unique
     column that may be NULL, joins two keys into one, and believes disabled tests. A test of
     severity `warn`, or with a `where`, proves nothing about all rows; the caller leaves out the
-    latter.
+    latter. Nor does one with a `fail_calc`, or whose SQL asks something else than its name says.
     """
     for constraint in getattr(node, "constraints", ()):
         if constraint.type == "primary_key" and constraint.columns:
@@ -161,7 +162,12 @@ def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
     for name, column in node.columns.items():
         if any(constraint.type == "primary_key" for constraint in column.constraints):
             return (name,)
-    proven = [test for test in tests if test.severity == "error" and test.error_if == "!= 0"]
+    proven = [
+        test
+        for test in tests
+        if test.severity == "error" and test.error_if == "!= 0" and test.fail_calc == "count(*)"
+        if test.is_usual
+    ]
     unique = [_bare(test.column_name) for test in proven if test.kind == "unique"]
     not_null = {_bare(test.column_name) for test in proven if test.kind == "not_null"}
     declared = [name.lower() for name in node.columns]
@@ -412,10 +418,11 @@ def _data_test(node: Any, code: str, inputs: tuple[str, ...]) -> DataTest:
     if attached is None and metadata and len(inputs) == 1:
         attached = inputs[0]
     config = node.config
-    return DataTest(
+    kind = metadata.name if metadata else None
+    test = DataTest(
         unique_id=node.unique_id,
         name=node.name,
-        kind=metadata.name if metadata else None,
+        kind=kind,
         column_name=column_name if isinstance(column_name, str) else None,
         arguments=arguments,
         severity="warn" if str(config.severity).lower() == "warn" else "error",
@@ -428,6 +435,8 @@ def _data_test(node: Any, code: str, inputs: tuple[str, ...]) -> DataTest:
         fail_calc=config.fail_calc,
         limit=config.limit,
     )
+    columns = [str(column) for column in _combination(test) or filter(None, (test.column_name,))]
+    return replace(test, is_usual=is_usual(kind, columns, code))
 
 
 def _differing(code: str | None, samples: tuple[str, ...]) -> tuple[str, ...]:

@@ -80,7 +80,9 @@ def model(name: str, materialized: Literal["table", "view"], code: str) -> Model
     )
 
 
-def prover(kind: str | None, column: str | None, code: str, **arguments: Any) -> Prover:
+def prover(
+    kind: str | None, column: str | None, code: str, *, is_usual: bool = True, **arguments: Any
+) -> Prover:
     """Return what knows one test of the view over two stored tables."""
     models = [
         model("orders", "table", "select 1"),
@@ -98,6 +100,7 @@ def prover(kind: str | None, column: str | None, code: str, **arguments: Any) ->
         depends_on=(),
         attached_to="model.mini.seen",
         file="",
+        is_usual=is_usual,
     )
     by_id = {each.unique_id: each for each in models}
     project = Project("mini", ".", "raw", {}, by_id, {TEST: test}, {})
@@ -173,6 +176,19 @@ def test_what_the_new_rows_do_not_show_of_a_view_is_asked(
         _, asked = run(knows, warehouse, "pass", versions, [0])
 
     assert asked == ["asked"]
+
+
+def test_a_test_of_a_projects_own_is_asked_whatever_its_name_is() -> None:
+    own = "select * from raw.seen where trim(id) = ''"
+    knows = prover("not_null", "id", own, is_usual=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "_statement", lambda *_: "asked")
+        result, _ = run(
+            knows, FakeWarehouse(orders=[(1, row(order_id=" "))]), "pass", ONE_LATER, [1, 1]
+        )
+
+    assert result.status == "warn"
 
 
 def test_accepted_values_are_asked_of_the_new_rows_without_their_groups() -> None:

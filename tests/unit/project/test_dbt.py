@@ -224,6 +224,7 @@ def test_a_test_says_what_it_is_attached_to_and_when_it_fails(project: Project) 
     assert accepted.attached_to == "model.jaffle.stg_orders"
     assert (singular.kind, singular.attached_to, singular.severity) == (None, None, "warn")
     assert "jaffle_analytics.orders" in singular.compiled_code
+    assert all(test.is_usual for test in project.tests.values())
 
 
 def test_exposures_are_read(project: Project) -> None:

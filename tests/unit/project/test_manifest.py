@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -82,6 +83,8 @@ def test_of_two_keys_the_first_column_is_taken() -> None:
         [_test("unique", "a", severity="warn"), _test("not_null", "a")],
         [_test("unique", "a"), _test("not_null", "a", severity="warn")],
         [_test("unique", "a", error_if="> 10"), _test("not_null", "a")],
+        [replace(_test("unique", "a"), fail_calc="max(n_records) - 2"), _test("not_null", "a")],
+        [replace(_test("unique", "a"), is_usual=False), _test("not_null", "a")],
         [_test("accepted_values", "a", arguments={"values": ["x"]})],
     ],
 )
