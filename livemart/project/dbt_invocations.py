@@ -86,8 +86,12 @@ class DbtInvocations:
         with _rendering(self.project_dir, self.vars) as renderer:
             written = load_raw_project(str(self.project_dir)).get("profile")
             name = _dbt_variable("PROFILE") or renderer.render_value(written)
-            profiles = read_profile(str(file.parent))
+            profiles: object = read_profile(str(file.parent))
+            if not isinstance(profiles, dict):
+                raise _no_mapping(f"{file}", profiles)
             if not isinstance(profile := profiles.get(name), dict):
+                if name in profiles:
+                    raise _no_mapping(f"{file}: profile {name}", profile)
                 raise _no_profile(file, name, [key for key in profiles if key != "config"])
             target, output = Profile.render_profile(profile, name, chosen, renderer)
         where = f"{file}: profile {name}, target {target}"
@@ -251,6 +255,15 @@ def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
         # dbt-spark 1.11 says neither where nor what to do.
         hint = "leave `database` out of sources, models and seeds: Spark knows schemas alone"
     return ConfigError("DBT_FAILED", message.replace(f"{project_dir}/", ""), hint=hint)
+
+
+def _no_mapping(place: str, content: object) -> ConfigError:
+    return ConfigError(
+        "PROFILE_INCOMPLETE",
+        f"{place}: found {'nothing' if content is None else type(content).__name__}, not a mapping",
+        hint="write `target` and `outputs` below the name of the profile, as in "
+        "docs/first-project.md",
+    )
 
 
 def _no_profile(file: Path, name: object, names: Sequence[str]) -> ConfigError:

@@ -86,6 +86,9 @@ def test_another_connection_method_is_refused(
     [
         ("jaffle: {outputs: {dev: {type: duckdb}}, target: dev}", "PROFILE_NOT_SESSION", "duckdb"),
         ("jafle: {}", "PROFILE_INCOMPLETE", "no profile jaffle, did you mean jafle?"),
+        ("- jaffle", "PROFILE_INCOMPLETE", "profiles.yml: found list, not a mapping"),
+        ("jaffle: dev", "PROFILE_INCOMPLETE", "profile jaffle: found str, not a mapping"),
+        ("jaffle:", "PROFILE_INCOMPLETE", "profile jaffle: found nothing, not a mapping"),
         ("jaffle: {target: dev}", "DBT_FAILED", "outputs not specified"),
         ("jaffle: {target: prod, outputs: {dev: {}}}", "DBT_FAILED", "named 'prod'"),
         (
