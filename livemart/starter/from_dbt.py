@@ -24,6 +24,7 @@ from livemart.plan.project_plans import ProjectPlans
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project, SourceTable
 from livemart.project.profiles import find_profiles, no_project, profiles_folder
+from livemart.project.session_spec import is_without_meaning
 from livemart.publish.exposures import exposure_to_paste
 from livemart.run.target_folder import target_folder
 from livemart.settings import Settings
@@ -50,6 +51,8 @@ class ProfileAdvice:
     """True if the file was made."""
     paste: str | None = None
     """The lines to put into `file`; None if it needs none."""
+    replaces: bool = False
+    """True if they are for the place of an entry that is no profile."""
     unwritable: str | None = None
     """Why the file could not be made; None if it exists."""
 
@@ -130,25 +133,26 @@ def ensure_profile(
     except ConfigError as error:
         if error.code != "PROFILES_NOT_FOUND" or profiles_dir is not None:
             raise
-        return _write_profile(to_write, profile, "analytics")
+        return _write_profile(to_write, profile, _session_output(None))
     # The profile as dbt reads it, environment and all.
     with suppress(ConfigError):
         Dbt(project_dir, profiles_dir, target=target, vars=variables).check_profile()
         return ProfileAdvice(file, target)
-    entry = _read(file).get(profile)
+    entries = _read(file)
+    entry = entries.get(profile)
     outputs = entry.get("outputs") if isinstance(entry, Mapping) else None
     outputs = outputs if isinstance(outputs, Mapping) else {}
     chosen = target or (str(entry.get("target", "default")) if isinstance(entry, Mapping) else "")
     other = next((str(name) for name, output in outputs.items() if _is_session(output)), None)
     if other is not None:
         return ProfileAdvice(file, other)
-    schema = _schema_of(outputs.get(chosen))
+    output = _session_output(outputs.get(chosen))
     # A name that dbt has to render first is none to write down.
     if folder is None and "{" not in profile:
-        return _write_profile(to_write, profile, schema)
+        return _write_profile(to_write, profile, output)
     if outputs:
-        return ProfileAdvice(file, _TARGET, paste=_output_lines(schema))
-    return ProfileAdvice(file, paste=_profile_text(profile, schema))
+        return ProfileAdvice(file, _TARGET, paste=_output_lines(output))
+    return ProfileAdvice(file, paste=_profile_text(profile, output), replaces=profile in entries)
 
 
 def describe_sources(project: Project) -> str:
@@ -292,6 +296,8 @@ def _describe_profile(advice: ProfileAdvice, profile: str, project_dir: Path) ->
         chosen = f", target {advice.target}" if advice.target else ""
         return f"profile {profile}: {advice.file}{chosen}: method session, as livemart needs it"
     where = "below its outputs" if advice.target else "into it"
+    if advice.replaces:
+        where = f"in the place of its entry {profile}"
     then = (
         f"; then say `target: {advice.target}` in {project_dir / 'livemart.yml'}, or "
         f"--target {advice.target}"
@@ -311,13 +317,13 @@ def _profile_to_read(advice: ProfileAdvice, profile: str) -> Iterator[Path]:
         yield advice.file.parent
         return
     with temporary_folder("profile") as folder:
-        text = _profile_text(profile, "analytics", advice.target or "local")
+        text = _profile_text(profile, _session_output(None), advice.target or "local")
         (folder / "profiles.yml").write_text(text, encoding="utf-8")
         yield folder
 
 
-def _write_profile(file: Path, profile: str, schema: str) -> ProfileAdvice:
-    text = _profile_text(profile, schema)
+def _write_profile(file: Path, profile: str, output: Mapping[str, Any]) -> ProfileAdvice:
+    text = _profile_text(profile, output)
     try:
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -326,18 +332,38 @@ def _write_profile(file: Path, profile: str, schema: str) -> ProfileAdvice:
     return ProfileAdvice(file, written=True)
 
 
-def _profile_text(profile: str, schema: str, target: str = "local") -> str:
-    output = {"type": "spark", "method": "session", "schema": schema, "host": "NA", "threads": 1}
+def _profile_text(profile: str, output: Mapping[str, Any], target: str = "local") -> str:
     text: str = yaml.safe_dump(
         {profile: {"target": target, "outputs": {target: output}}}, sort_keys=False
     )
     return text
 
 
-def _output_lines(schema: str) -> str:
-    return (
-        f"    {_TARGET}: {{type: spark, method: session, schema: {schema}, host: NA, threads: 1}}"
-    )
+def _output_lines(output: Mapping[str, Any]) -> str:
+    text: str = yaml.safe_dump(output, sort_keys=False, default_flow_style=True, width=1_000_000)
+    return f"    {_TARGET}: {text.strip()}"
+
+
+def _session_output(other: object) -> dict[str, Any]:
+    """Return a target of method session in the place of another one, with what its SQL means.
+
+    The settings of a Spark elsewhere, such as a time zone, are part of that.
+    """
+    output = {
+        "type": "spark",
+        "method": "session",
+        "schema": _schema_of(other),
+        "host": "NA",
+        "threads": 1,
+    }
+    is_spark = isinstance(other, Mapping) and other.get("type") == "spark"
+    parameters = other.get("server_side_parameters") if isinstance(other, Mapping) else None
+    if is_spark and isinstance(parameters, Mapping):
+        with_meaning = {
+            name: value for name, value in parameters.items() if not is_without_meaning(str(name))
+        }
+        output |= {"server_side_parameters": with_meaning} if with_meaning else {}
+    return output
 
 
 def _is_session(output: object) -> bool:

@@ -193,6 +193,33 @@ def test_a_profile_is_what_dbt_takes_it_for(
     assert (unknown.written, unknown.paste is None) == (False, False)
 
 
+def test_what_the_sql_of_a_spark_elsewhere_means_is_taken_over(shop: Path, home: Path) -> None:
+    settings = {"spark.sql.session.timeZone": "Europe/Lisbon", "spark.executor.memory": "8g"}
+    thrift = {**yaml.safe_load(_THRIFT), "server_side_parameters": settings}
+    profile = {"warehouse": {"target": "dev", "outputs": {"dev": thrift}}}
+    _write(shop, {"profiles.yml": yaml.safe_dump(profile)})
+
+    pasted = yaml.safe_load(str(ensure_profile(shop, None, "warehouse").paste))
+    (shop / "profiles.yml").unlink()
+    _write(home, {".dbt/profiles.yml": yaml.safe_dump(profile)})
+    ensure_profile(shop, None, "warehouse")
+
+    written = yaml.safe_load((shop / "profiles" / "profiles.yml").read_text())
+    of_sql = {"spark.sql.session.timeZone": "Europe/Lisbon"}
+    assert pasted["livemart"]["server_side_parameters"] == of_sql
+    assert written["warehouse"]["outputs"]["local"]["server_side_parameters"] == of_sql
+
+
+@pytest.mark.parametrize("text", ["warehouse: {target: dev}\n", "warehouse:\n", "- warehouse\n"])
+def test_an_entry_that_is_no_profile_is_one_to_replace(text: str, shop: Path, home: Path) -> None:
+    _write(shop, {"profiles.yml": text})
+
+    advice = ensure_profile(shop, None, "warehouse")
+
+    assert advice.replaces == text.startswith("warehouse")
+    assert yaml.safe_load(str(advice.paste))["warehouse"]["target"] == "local"
+
+
 @pytest.mark.extended
 def test_a_profile_of_another_name_is_one_to_paste(shop: Path, home: Path) -> None:
     _write(shop, {"profiles.yml": "other: {}\n"})
