@@ -77,10 +77,10 @@ def plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
         full = Full((*query.limits, *behind))
     except Inapplicable as error:
         is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
-        full = Full(error.reasons, is_volatile)
+        full = Full(tuple(_with_relations(it, flat) for it in error.reasons), is_volatile)
     except Exception as error:
         # A shape the parser or the analysis does not know is recomputed, never guessed.
-        full = Full((unknown_shape(error),))
+        full = Full((_with_relations(unknown_shape(error), flat),))
     if names is not None:
         return Plan(full, flat=flat, names=names, reads_rows_alone=True)
     names = ()
@@ -100,6 +100,14 @@ def _names_of(query: exp.Expr) -> tuple[str, ...]:
 def unknown_shape(error: Exception) -> Reason:
     """Return the reason for an error of the parser or the analysis."""
     return Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {first_lines(error)[:200]}", None)
+
+
+def _with_relations(reason: Reason, flat: Flat) -> Reason:
+    """Return a reason that names the tables, and not what the parser is shown instead of them."""
+    message = reason.message
+    for occurrence in flat.occurrences:
+        message = message.replace(occurrence.placeholder, occurrence.relation)
+    return replace(reason, message=message)
 
 
 def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:

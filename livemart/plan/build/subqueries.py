@@ -88,7 +88,11 @@ def refuse_subqueries(condition: Expr) -> None:
             parent = node.parent
             negated = isinstance(parent, exp.In) and isinstance(parent.parent, exp.Not)
             code = "NULL_AWARE_ANTI" if negated else "SUBQUERY_NOT_INCREMENTALIZABLE"
-            hint = "write NOT EXISTS or a left anti join" if negated else "write a semi join"
+            hint = "write a semi join"
+            if isinstance(parent, exp.In) and negated:
+                # A row whose own value is NULL is left out, too, unless nothing is selected.
+                value = sql_of(parent.this)
+                hint = f"if no NULL is selected, write `{value} is not null and not exists (...)`"
             text = sql_of(parent or node)[:80]
             raise refusal(code, f"subquery in {text}", line_of(node), hint)
 

@@ -139,8 +139,17 @@ def order_decides(call: Expr) -> Reason:
         "NONDETERMINISTIC_AGG",
         f"{text} depends on the order of rows",
         line,
-        "order by a unique column last, or sort what is collected",
+        _in_order(call),
     )
+
+
+def _in_order(call: Expr) -> str | None:
+    """Return how an aggregate of all rows can be written without regard to their order."""
+    if isinstance(call, exp.Mode):
+        return f"write mode() within group (order by {sql_of(call.this)})" if call.this else None
+    if isinstance(call, exp.GroupConcat):
+        return "order by a unique column last, within group (order by ...)"
+    return "sort what is collected: sort_array(...)" if isinstance(call, _COLLECTED) else None
 
 
 def rows_may_tie(order: str, node: Expr) -> Reason:

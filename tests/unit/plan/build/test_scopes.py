@@ -36,6 +36,49 @@ def test_a_shape_without_a_rule_has_its_own_reason(sql: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sql", "message", "suggestion"),
+    [
+        (
+            "select id from s.sales as a where shop not in (select shop from s.sales as b)",
+            "subquery in a.shop IN (SELECT b.shop AS shop FROM s.sales AS b)",
+            "if no NULL is selected, write `a.shop is not null and not exists (...)`",
+        ),
+        (
+            "select shop, mode(amount) as m from s.sales group by shop",
+            "mode(sales.amount) depends on the order of rows",
+            "write mode() within group (order by sales.amount)",
+        ),
+        (
+            "select shop, collect_set(amount) as m from s.sales group by shop",
+            "collect_set(sales.amount) depends on the order of rows",
+            "sort what is collected: sort_array(...)",
+        ),
+        (
+            "select shop, histogram_numeric(amount, 3) as h from s.sales group by shop",
+            "histogram_numeric(sales.amount, 3) depends on the order of rows",
+            None,
+        ),
+    ],
+)
+def test_a_reason_names_tables_and_advises_what_keeps_the_rows(
+    sql: str, message: str, suggestion: str | None
+) -> None:
+    (reason,) = plan_query(sql, INPUTS).reasons
+
+    assert (reason.message, reason.suggestion) == (message, suggestion)
+
+
+def test_what_a_reason_advises_is_incremental() -> None:
+    for sql in (
+        "select id from s.sales as a where a.shop is not null"
+        " and not exists (select 1 from s.sales as b where b.shop = a.shop and b.amount > 9)",
+        "select shop, mode() within group (order by amount) as m from s.sales group by shop",
+        "select shop, sort_array(collect_set(amount)) as m from s.sales group by shop",
+    ):
+        assert plan_query(sql, INPUTS).strategy.name != "full"
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "select id, shop from s.sales limit 0",
