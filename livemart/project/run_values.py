@@ -17,6 +17,7 @@ from uuid import UUID, uuid5
 _NAMESPACE = UUID("6f0f7c1e-6a0b-4a0e-9a65-3a8f3c1c2d11")
 _MENTIONS = re.compile(r"\b(?:invocation_id|run_started_at|modules\s*(?:\.\s*datetime|\[))")
 _THREAD = "Thread-1 (worker)"
+_COMMAND = "dbt build"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,12 @@ class RunValues:
         """Let SQL that is rendered with a context of dbt's see these values."""
         self.name_in(context)
         context["thread_id"] = _THREAD
+        # The command has other names, too, in dbt's context.
         context["flags"].WHICH = "build"
+        context["flags"].INVOCATION_COMMAND = _COMMAND
+        arguments = context.get("invocation_args_dict") or {}
+        command = {"which": "build", "invocation_command": _COMMAND}
+        context["invocation_args_dict"] = {**arguments, **command}
         modules = {**context["modules"]}
         modules["datetime"] = {**modules["datetime"], **_clock(self.started_at)}
         context["modules"] = modules

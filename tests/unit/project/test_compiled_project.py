@@ -24,6 +24,8 @@ def test_a_model_that_says_something_of_the_run_is_known(tmp_path: Path) -> None
         "{% macro stamp() %}'{{ invocation_id }}'{% endmacro %}"
     )
     (marts / "stamped.sql").write_text("select {{ stamp() }} as run, '{{ flags.WHICH }}' as which")
+    command = "{{ invocation_args_dict.which }} {{ invocation_args_dict.invocation_command }}"
+    (marts / "commanded.sql").write_text(f"select '{command} {{{{ flags.INVOCATION_COMMAND }}}}'")
     (marts / "daily.sql").write_text("select '{{ modules.datetime.date.today() }}' as day")
     config = folder / "dbt_project.yml"
     config.write_text(
@@ -42,6 +44,8 @@ def test_a_model_that_says_something_of_the_run_is_known(tmp_path: Path) -> None
     )
     assert project.models["model.jaffle.daily"].compiled_code == "select '2026-03-01' as day"
     assert project.models["model.jaffle.orders"].in_other_runs == ()
+    commanded = project.models["model.jaffle.commanded"].compiled_code
+    assert commanded == "select 'build dbt build dbt build'"
 
     dbt.run = RunValues("next", MOMENT + timedelta(days=1))
     again = dbt.compile_for_run()

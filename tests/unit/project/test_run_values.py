@@ -14,6 +14,7 @@ MOMENT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 def test_a_run_has_one_clock() -> None:
     context: dict[str, Any] = {
         "flags": SimpleNamespace(WHICH="compile"),
+        "invocation_args_dict": {"which": "compile", "empty": False},
         "modules": {"datetime": {"datetime": datetime, "timedelta": 1}, "re": 2},
     }
 
@@ -27,6 +28,9 @@ def test_a_run_has_one_clock() -> None:
     assert (clock["timedelta"], context["modules"]["re"]) == (1, 2)
     assert (context["run_started_at"], context["invocation_id"]) == (MOMENT, "id")
     assert context["flags"].WHICH == "build"
+    assert context["flags"].INVOCATION_COMMAND == "dbt build"
+    arguments = {"which": "build", "empty": False, "invocation_command": "dbt build"}
+    assert context["invocation_args_dict"] == arguments
     assert context["thread_id"] == "Thread-1 (worker)"
 
 
