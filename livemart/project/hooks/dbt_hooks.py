@@ -138,12 +138,13 @@ def render_hooks(task: Any, log: HookLog) -> None:
             try:
                 started += _rendered(task, node, node.raw_code, log)
             except Exception as error:
-                text = " ".join(node.raw_code.split())
+                text = node.raw_code
                 if "is undefined" in str(error) or is_defining(text):
-                    where = f"{node.original_file_path}: hook `{text[:100]}`"
+                    words = " ".join(text.split())
+                    where = f"{node.original_file_path}: hook `{words[:100]}`"
                     raise HookFailed(f"{where}: {error}") from error
                 log.unrendered.add(node.unique_id)
-                started.append(f"{NOT_RENDERED} {text}")
+                started.append(f"{NOT_RENDERED} {text.strip()}")
             log.pending = [statement for statement in started if is_defining(statement)]
         before: dict[str, tuple[str, ...]] = {}
         after: dict[str, tuple[str, ...]] = {}
@@ -155,10 +156,11 @@ def render_hooks(task: Any, log: HookLog) -> None:
                         try:
                             sent += _rendered(task, node, hook.sql, log)
                         except Exception:
-                            sent.append(f"{NOT_RENDERED} {' '.join(hook.sql.split())}")
+                            sent.append(f"{NOT_RENDERED} {hook.sql.strip()}")
                 if sent:
                     statements[unique_id] = tuple(sent)
-        ended = (" ".join(node.raw_code.split()) for node in _operations(task, "on-run-end"))
+        ended = (node.raw_code.strip() for node in _operations(task, "on-run-end"))
+        # On one line a comment would take in all behind it.
         on_run_end = tuple(f"{NOT_RENDERED} {text}" for text in ended)
         functions = tuple(_function_statements(task))
         log.pending += functions

@@ -19,13 +19,15 @@ from livemart.spark_sql import unquoted
 # An expression of dbt's, or a part of a name: what follows it is the rest of the name.
 _NAME = r"((?:\{\{.*?\}\}|`[^`]+`|[\w.])+)"
 _WRITES = re.compile(
-    r"(?:with\b.*?)?\b(?:insert\s+(?:into|overwrite)(?:\s+table)?|merge\s+(?:with\s+schema\s+"
+    r"(?:(?:with|from)\b.*?)?\b(?:insert\s+(?:into|overwrite)(?:\s+table)?|merge\s+(?:with\s+schema\s+"
     r"evolution\s+)?into|delete\s+from|update|truncate\s+table|copy\s+into"
     rf"|create\s+or\s+replace\s+table|restore\s+(?:table\s+)?)\s+{_NAME}",
     re.IGNORECASE | re.DOTALL,
 )
 _REF = re.compile(r"\bref\s*\((?:[^()]*,)?\s*['\"](\w+)['\"]\s*(?:,\s*v\w*\s*=[^()]*)?\)")
 _THIS = re.compile(r"\{\{-?\s*this\s*-?\}\}")
+# A condition, a loop or a comment of a template.
+_BLOCK = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _JINJA = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 # With them a group may consist of no rows.
 _GROUPINGS = ("rollup", "cube", "grouping_sets", "all")
@@ -80,8 +82,7 @@ def _statements(hooks: Hooks) -> Iterator[tuple[str | None, bool, str]]:
 
 def _written_by(project: Project, owner: str | None, statement: str) -> Iterable[str]:
     """Return the models that a statement of a hook writes rows into."""
-    text = statement.removeprefix(NOT_RENDERED)
-    if (match := _WRITES.match(bare_statement(text))) is None:
+    if (match := _WRITES.match(_statement_in(statement))) is None:
         return ()
     target = match[1]
     if owner is not None and _THIS.fullmatch(target):
@@ -103,7 +104,13 @@ def _written_by(project: Project, owner: str | None, statement: str) -> Iterable
 def _is_unknown(statement: str) -> bool:
     """Return True of a hook that only a run renders, if its text does not show its effect."""
     text = statement.removeprefix(NOT_RENDERED)
-    return text != statement and _WRITES.match(bare_statement(text)) is None and "{" in text
+    return text != statement and _WRITES.match(_statement_in(statement)) is None and "{" in text
+
+
+def _statement_in(hook: str) -> str:
+    """Return the statement of a hook; of one that is not rendered, behind all conditions."""
+    text = hook.removeprefix(NOT_RENDERED)
+    return bare_statement(text if text == hook else _BLOCK.sub(" ", text))
 
 
 def _reads_nothing(sql: str) -> bool:

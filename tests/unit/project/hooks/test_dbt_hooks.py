@@ -124,7 +124,7 @@ def test_the_hooks_of_a_project_give_its_models_their_sessions(tmp_path: Path) -
     assert project.acting_hooks == (
         "insert into log select 'build'",
         "optimize raw.t",
-        "{{ not rendered }} set x=1",
+        "{{ not rendered }} -- why\nset x=1",
     )
     orders = project.models["model.jaffle.orders"]
     # Its SQL does not name the function.
@@ -148,7 +148,7 @@ def test_a_hook_that_asks_for_what_it_makes_only_acts(tmp_path: Path) -> None:
 
     assert project.acting_hooks == (
         "{{ not rendered }} {% do run_query('select id from ' ~ target.schema) %}",
-        "{{ not rendered }} set x=1",
+        "{{ not rendered }} -- why\nset x=1",
     )
 
 
@@ -166,7 +166,7 @@ def _with_hooks(tmp_path: Path, on_run_start: list[str], pre_hook: list[str]) ->
     config = yaml.safe_load(path.read_text())
     config["on-run-start"] = on_run_start
     # Whatever it is, nothing comes after it.
-    config["on-run-end"] = ["set x=1"]
+    config["on-run-end"] = ["-- why\nset x=1"]
     config["models"]["jaffle"]["marts"]["+pre-hook"] = pre_hook
     path.write_text(yaml.safe_dump(config))
     (folder / "macros" / "net.sql").write_text(_MACROS)
