@@ -27,7 +27,7 @@ from livemart.plan.build.using import mark_written
 from livemart.plan.notes import KnownRelations, growth, notes_of
 from livemart.plan.plan import FinalFlag, Full, Inputs, Moving, Plan, Strategy
 from livemart.plan.reasons import Inapplicable, Reason, refusal
-from livemart.plan.relations.clock import comparisons_in
+from livemart.plan.relations.clock import CLOCK_COLUMN, comparisons_in
 from livemart.plan.relations.relation import Renaming, Scan, bare, column
 from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.flatten import Flat, Occurrence, is_stage_relation
@@ -103,8 +103,8 @@ def unknown_shape(error: Exception) -> Reason:
 
 
 def _with_relations(reason: Reason, flat: Flat) -> Reason:
-    """Return a reason that names the tables, and not what the parser is shown instead of them."""
-    message = reason.message
+    """Return a reason that names tables and clock, and not what the analysis calls them."""
+    message = reason.message.replace(CLOCK_COLUMN, "as_of()")
     for occurrence in flat.occurrences:
         message = message.replace(occurrence.placeholder, occurrence.relation)
     return replace(reason, message=message)
@@ -202,7 +202,7 @@ def _plan(query: Query, by_facts: Query, flat: Flat, inputs: Inputs) -> Plan:
         try:
             ways.append(strategy_of(by_facts if name == "signed" else query, facts))
         except Inapplicable as error:
-            refused[name] = error.reason
+            refused[name] = _with_relations(error.reason, flat)
     strategy: Strategy = ways[0] if ways else Full((refused["region"],))
     ties = ties_of(query.top)
     computed = {

@@ -68,6 +68,15 @@ def test_a_reason_names_tables_and_advises_what_keeps_the_rows(
     assert (reason.message, reason.suggestion) == (message, suggestion)
 
 
+def test_a_reason_names_the_clock_as_models_do() -> None:
+    inputs = Inputs({**INPUTS.columns, "s.c": ("as_of",)}, clocks=frozenset({"s.c"}))
+    newer = "if(amount > (select c.as_of from s.c as c), 1, 0)"
+
+    plan = plan_query(f"select max(id) as id from s.sales group by {newer}", inputs)
+
+    assert "GROUP BY if(sales.amount > as_of(), 1, 0)" in plan.reasons[0].message
+
+
 def test_what_a_reason_advises_is_incremental() -> None:
     for sql in (
         "select id from s.sales as a where a.shop is not null"
