@@ -36,6 +36,8 @@ PICKS = frozenset(
 )  # fmt: skip
 # So is that of these.
 TAKE_A_VALUE = PICKS | {"max", "min", "lag", "lead", "nth_value"}
+# The parser has no classes for these, whose answer is the same for any order of an array.
+_WITHOUT_ORDER = frozenset({"cardinality", "arrays_overlap"})
 _COLLECTED = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 # The wrappers around a call that are no calls themselves.
 WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
@@ -99,6 +101,19 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
     ...     " from raw.orders group by shop_id"
     ... )
     region: shop_id
+
+    An array that is only counted, searched or sorted has no order that anybody sees.
+
+    >>> show(
+    ...     "select shop_id, array_contains(collect_set(amount), 5) as has_five,"
+    ...     " cardinality(collect_list(amount)) as orders from raw.orders group by shop_id"
+    ... )
+    region: shop_id
+    >>> show(
+    ...     "select shop_id, array_contains(array(array(5, 6)), collect_set(amount)) as has_both"
+    ...     " from raw.orders group by shop_id"
+    ... )
+    full: NONDETERMINISTIC_AGG: collect_set(orders.amount) depends on the order of rows
     """
     if function_name(call) not in ORDER_DEPENDENT:
         return False
@@ -111,12 +126,17 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
     if isinstance(call, exp.GroupConcat):
         return not _is_concatenated_in_order(call, relation, keys)
     if isinstance(call, _COLLECTED):
-        around = call.parent
-        while isinstance(around, exp.Filter | exp.Paren):
-            around = around.parent
+        collected: Expr = call
+        while isinstance(collected.parent, exp.Filter | exp.Paren):
+            collected = collected.parent
+        around = collected.parent
+        if isinstance(around, exp.ArrayContains):
+            return around.this is not collected
         if isinstance(around, exp.ArraySort):
             # With its own comparison, equal elements may be in any order.
             return around.args.get("expression") is not None
+        if isinstance(around, exp.Anonymous):
+            return function_name(around) not in _WITHOUT_ORDER
         return not isinstance(around, exp.ArraySize | exp.ArrayMax | exp.ArrayMin)
     return True
 
