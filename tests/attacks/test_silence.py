@@ -131,7 +131,7 @@ def test_where_all_connections_are_busy_health_is_answered_and_all_else_refused(
             text = httpx2.get(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S).text
             return "livemart_connections 1.0\n" in text
 
-        # Of the next ones, none may be refused for one of these that is still to leave.
+        # None of the next ones may be refused for one of these that is still to leave.
         wait_until(is_alone)
 
         def read() -> httpx2.Response:
