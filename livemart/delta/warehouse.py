@@ -338,7 +338,7 @@ class Warehouse:
         return write_rows(index, rows, key=key)
 
     def discard(self, relation: str, written: Sequence[Action]) -> None:
-        """Remove files of `write` that no commit will name."""
+        """Remove files of `write` that no commit names, nor one that failed."""
         self.storage(relation).delete(unquote(action["add"]["path"]) for action in written)
 
     def overwrite(

@@ -38,15 +38,16 @@ class LetterBox:
             tag = self._tag(relation)
             if self._warehouse.is_tagged(relation, tag):
                 continue
-            none = as_added(dead_letters.LETTERS.empty_table())
             written = []
             try:
                 for rows in _by_size(held):
                     written += self._warehouse.write(relation, rows)
-                self._warehouse.commit(relation, none, tag, written=written)
             except BaseException:
                 self._warehouse.discard(relation, written)
                 raise
+            # A commit that fails late, or whose answer is lost, names the files all the same.
+            none = as_added(dead_letters.LETTERS.empty_table())
+            self._warehouse.commit(relation, none, tag, written=written)
 
 
 def _by_size(held: Iterable[Letters]) -> Iterator[pa.Table]:

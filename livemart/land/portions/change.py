@@ -109,10 +109,11 @@ class PortionedChange:
         # Stored rows may be from before a column was added.
         replaced = pa.concat_tables([nothing, *self._replaced], promote_options="default")
         keys = self._source.row_rules.keys
-        self._warehouse.commit(relation, replaced, tag, key=keys, written=self._written)
-        self._written = []
+        # A commit that fails late, or whose answer is lost, names the files all the same.
+        written, self._written = self._written, []
+        self._warehouse.commit(relation, replaced, tag, key=keys, written=written)
 
     def discard(self) -> None:
-        """Remove the files that no commit names."""
+        """Remove the files that were written, unless a commit was tried."""
         self._warehouse.discard(self._source.relation, self._written)
         self._written = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -56,10 +57,16 @@ def test_letters_of_any_size_are_one_commit_or_none(
     box = LetterBox(warehouse, tags.rows)
     box.put("bronze", staged)
 
+    whole = Warehouse.write
+    fails: list[Any] = [whole, whole, Mock(side_effect=OSError("no disk"))]
     with monkeypatch.context() as patched, pytest.raises(OSError, match="no disk"):
-        patched.setattr(Warehouse, "commit", Mock(side_effect=OSError("no disk")))
+        patched.setattr(Warehouse, "write", lambda *given: fails.pop(0)(*given))
         box.commit()
     left = list(folder.glob("*.parquet"))
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="no disk"):
+        # After the commit, of which some are followed by a checkpoint.
+        patched.setattr(Warehouse, "_checkpoint", Mock(side_effect=OSError("no disk")))
+        box.commit()
     box.commit()
 
     assert left == []

@@ -6,10 +6,12 @@ import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import SourceError
 from livemart.land import micro_batch
 from livemart.land.letters import dead_letters
@@ -111,6 +113,20 @@ def test_a_batch_that_ends_early_leaves_no_file_behind(tmp_path: Path) -> None:
     shop.sources = [source("strict", path="strict/*.jsonl")]
     shop.restart()
     assert shop.land(0, path).counts["bronze.strict"].landed == 2
+
+
+def test_files_of_a_commit_that_fails_late_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = _shop(tmp_path / "shop", ORDERS)
+    path = shop.deliver("orders/0.jsonl", lines(order(f"o{n}") for n in range(5)))
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="no disk"):
+        patched.setattr(Warehouse, "_checkpoint", Mock(side_effect=OSError("no disk")))
+        shop.land(0, path)
+    after = shop.land(0, path)
+
+    assert len(shop.rows("orders", "order_id")) == after.counts["bronze.orders"].landed == 5
 
 
 def test_more_replaced_rows_than_memory_should_hold_are_left_to_spark(
