@@ -95,8 +95,8 @@ def _check_properties(properties: dict[str, str]) -> dict[str, str]:
             raise ValueError(f"leave out {name}: set `{other}` instead")
         if _OWN_PROPERTIES.match(name):
             raise ValueError(
-                f"leave out {name}: rows depend on it, so livemart sets it; a property of the "
-                "session belongs in the profile or in a hook"
+                f"leave out {name}: livemart sets it, as rows or access depend on it; what is "
+                "special to the project's SQL belongs in the profile or in a hook"
             )
     return properties
 
@@ -194,7 +194,8 @@ _OTHER_SETTINGS = {
     "spark.jars.packages": "spark.jars",
 }
 _OWN_PROPERTIES = re.compile(
-    r"spark\.(?:sql|databricks|ui|hadoop\.parquet|hadoop\.fs\.s3a)\.|"
+    r"spark\.(?:sql|databricks|ui|hadoop\.parquet)\.|"
+    r"spark\.hadoop\.fs\.s3a\.(?:endpoint|path\.style|input\.stream)|"
     r"spark\.executorEnv\.AWS_|"
     r"spark\.(?:buffer\.pageSize|driver\.extraClassPath|driver\.extraJavaOptions)$"
 )

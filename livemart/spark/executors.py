@@ -80,6 +80,8 @@ def require_fit_executors(
     try:
         unfit = sorted(set(pool.submit(tasks.collect).result(patience_s)))
     except TimeoutError:
+        # Else the thread would wait for ever, and the end of the process for it.
+        context.cancelAllJobs()
         raise ConfigError(
             "EXECUTOR_MISSING",
             f"master {context.master}: no executor has begun to work for {patience_s:g} s",
@@ -90,7 +92,6 @@ def require_fit_executors(
     except Exception as error:
         unfit = [("", f"Python does not start: {message_of(error)}")]
     finally:
-        context.cancelAllJobs()
         pool.shutdown(wait=False, cancel_futures=True)
         storage.delete([name])
     if unfit:

@@ -191,7 +191,7 @@ def test_properties_of_spark_are_texts_wherever_they_are_written(tmp_path: Path)
         ("executor.memory: 2g", "write names of Spark's properties, such as spark.executor.memory"),
         ("spark.executor.memory: [s3cret]", "write a text, a number, true or false for spark.exec"),
         ("spark.driver.memory: 8g", "leave out spark.driver.memory: set `memory` instead"),
-        ("spark.sql.ansi.enabled: s3cret", "leave out spark.sql.ansi.enabled: rows depend on it"),
+        ("spark.sql.ansi.enabled: s3cret", "leave out spark.sql.ansi.enabled: livemart sets it"),
     ],
 )
 def test_a_property_that_no_project_may_set_is_refused_without_its_value(
