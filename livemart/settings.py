@@ -194,8 +194,8 @@ _OTHER_SETTINGS = {
     "spark.jars.packages": "spark.jars",
 }
 _OWN_PROPERTIES = re.compile(
-    r"spark\.(?:sql|databricks|ui|hadoop\.parquet)\.|"
-    r"spark\.hadoop\.fs\.s3a\.(?:endpoint|path\.style|input\.stream)|"
+    r"spark\.(?:sql|databricks|delta|ui|hadoop\.parquet)\.|"
+    r"spark\.hadoop\.fs\.s3a\.(?:bucket\.[^.]+\.)?(?:endpoint|path\.style|input\.stream)|"
     r"spark\.executorEnv\.AWS_|"
     r"spark\.(?:buffer\.pageSize|driver\.extraClassPath|driver\.extraJavaOptions)$"
 )
@@ -289,7 +289,7 @@ class Settings(BaseModel):
     every: Interval = timedelta(minutes=5)
     master: str = "local[*]"
     memory: Annotated[str, Field(pattern=r"^\d+[mg]$")] = "3g"
-    # May hold secrets: values are never shown.
+    # May hold secrets: no message, log or repr shows values; `env` hands them over to dbt.
     spark_conf: Annotated[
         dict[str, str], BeforeValidator(_read_properties), AfterValidator(_check_properties)
     ] = Field(default_factory=dict, repr=False)
@@ -518,7 +518,11 @@ def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigErr
     if name == "session_key":
         value = f"{len(str(value))} characters"
     elif name == "spark_conf":
-        value = ", ".join(value) if isinstance(value, dict) else f"{len(str(value))} characters"
+        value = (
+            ", ".join(map(str, value))
+            if isinstance(value, dict)
+            else f"{len(str(value))} characters"
+        )
     elif _is_url(value):
         # A query of a URL may hold a secret as well as its password does.
         value = str(value).partition("?")[0]

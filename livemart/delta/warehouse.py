@@ -52,6 +52,7 @@ from livemart.delta.version import TableVersion
 from livemart.delta.wider_types import commit_types
 from livemart.errors import RefreshError
 from livemart.spark_sql import quoted
+from livemart.storage.fence import require_right_to_write
 from livemart.storage.location import Location, StoragePlace
 from livemart.storage.opening import open_storage
 from livemart.storage.storage import Storage, Taken
@@ -338,7 +339,7 @@ class Warehouse:
         return write_rows(index, rows, key=key)
 
     def discard(self, relation: str, written: Sequence[Action]) -> None:
-        """Remove files of `write` that no commit names, nor one that failed."""
+        """Remove files of `write`; never after a commit with them, which may name them."""
         self.storage(relation).delete(unquote(action["add"]["path"]) for action in written)
 
     def overwrite(
@@ -375,6 +376,7 @@ class Warehouse:
     def create(self, relation: str, schema: pa.Schema, *, partition_by: Sequence[str] = ()) -> None:
         """Create an empty table with the project's table properties; nothing if it exists."""
         storage = self.storage(relation)
+        require_right_to_write(storage.location)
         DeltaTable.create(
             storage.location.url,
             DeltaSchema.from_arrow(plain_schema(schema)),
@@ -387,6 +389,7 @@ class Warehouse:
     def add_columns(self, relation: str, fields: Sequence[pa.Field], tag: Tag) -> None:
         """Add nullable columns at the end of a table; existing rows hold NULL in them."""
         added = pa.schema([field.with_nullable(True) for field in fields])
+        require_right_to_write(self.location(relation))
         self._tables.open(relation).alter.add_columns(
             list(DeltaSchema.from_arrow(added).fields),
             commit_properties=CommitProperties(
@@ -535,6 +538,7 @@ class Warehouse:
 
     def _checkpoint(self, relation: str, version: int) -> None:
         if is_checkpointed(relation, version):
+            require_right_to_write(self.location(relation))
             with self._tables.held(relation) as (table, _):
                 table.create_checkpoint()
 

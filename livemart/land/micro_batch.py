@@ -43,7 +43,7 @@ from livemart.spark.tables_before import TablesBefore
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
 from livemart.state.places import LocalFolder, StateFolder
-from livemart.storage.location import StoragePlace
+from livemart.storage.location import Location, StoragePlace
 from livemart.storage.scratch import drop_folder
 
 if TYPE_CHECKING:
@@ -172,7 +172,8 @@ class MicroBatch:
             for change in self._portioned:
                 change.discard()
             drop_folder(self._staging)
-            if self._is_bulk:
+            # After a kill the replay may be a small one.
+            if self._is_bulk or (self.is_replay and Location.of(self.warehouse.place).scheme):
                 drop_folder(self._bulk_staging)
         return landed
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from livemart import __version__
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, LivemartError
 from livemart.spark.model_errors import message_of
 from livemart.state.places import StateFolder
 from livemart.storage.location import StoragePlace
@@ -74,7 +75,9 @@ def require_fit_executors(
         yield gethostname(), reason
 
     context = spark.sparkContext
-    tasks = context.parallelize(range(2), 2).mapPartitions(look)
+    # One for each core that is known now.
+    count = max(2, context.defaultParallelism)
+    tasks = context.parallelize(range(count), count).mapPartitions(look)
     storage.put(name, content)
     pool = ThreadPoolExecutor(1, "executors")
     try:
@@ -90,10 +93,11 @@ def require_fit_executors(
             "set spark.driver.host to an address that they see",
         ) from None
     except Exception as error:
-        unfit = [("", f"Python does not start: {message_of(error)}")]
+        unfit = [("", f"its first task failed: {message_of(error)}")]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        storage.delete([name])
+        with suppress(LivemartError, OSError):
+            storage.delete([name])
     if unfit:
         host, reason = unfit[0]
         raise ConfigError(

@@ -28,6 +28,7 @@ from livemart.storage.opening import open_storage
 
 # Each start of a JVM adds a few hundred bytes.
 _LOG_BYTES = 1 << 20
+_EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
 # PySpark reads it of `spark-submit` alone.
 _WORKERS_PYTHON = "spark.pyspark.python"
 
@@ -113,6 +114,9 @@ def session_settings(
     if has_executors(master):
         uris = [jar.absolute().as_uri() for jar in jars]
         given["spark.jars"] = ",".join([*uris, *filter(None, [given.get("spark.jars")])])
+        # As the driver's; the last one counts.
+        options = given.get(_EXECUTOR_OPTIONS, "")
+        given[_EXECUTOR_OPTIONS] = f"{options} -Duser.timezone=UTC".strip()
         # Executors need not see the landing folder, so they list no folders.
         settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000000"
         for name, value in open_storage(warehouse).options().items():

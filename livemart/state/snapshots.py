@@ -319,6 +319,7 @@ class SnapshotLog:
         return self._table
 
     def _create(self) -> DeltaTable:
+        require_right_to_write(self._storage.location)
         self._table = DeltaTable.create(
             self._url,
             DeltaSchema.from_arrow(SCHEMA),

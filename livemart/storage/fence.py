@@ -1,7 +1,7 @@
 """Refuses writes below a place of a bucket once this process has no right to write there any more.
 
-Used by the lease of a warehouse, which knows when that is, and by each write of an object. A
-process that was paused writes nothing when it goes on, before any thread has looked at the clock.
+Used by the lease of a warehouse, which knows when that is, and by whatever commits or deletes. A
+process that was paused commits nothing when it goes on, before any thread has looked at the clock.
 """
 
 from __future__ import annotations

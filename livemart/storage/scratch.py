@@ -9,11 +9,12 @@ from __future__ import annotations
 import atexit
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TypeVar
 
+from livemart.errors import LivemartError
 from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
 
@@ -50,8 +51,9 @@ def drop_folder(folder: StoragePlace) -> None:
     if isinstance(folder, Path):
         shutil.rmtree(folder, ignore_errors=True)
     else:
-        storage = open_storage(folder)
-        storage.delete(storage.names())
+        with suppress(LivemartError, OSError):
+            storage = open_storage(folder)
+            storage.delete(storage.names())
 
 
 def _new_folder(purpose: str) -> Path:

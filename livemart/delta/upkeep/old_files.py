@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from livemart.delta.log import log_file
 from livemart.delta.open_tables import open_table
+from livemart.storage.fence import require_right_to_write
 from livemart.storage.storage import ObjectEntry, Storage
 
 _ENTRY = re.compile(r"_delta_log/(\d+)\.json")
@@ -67,6 +68,7 @@ def remove_old_entries(table: Storage, kept_versions: Collection[int] = ()) -> N
     """
     readable = [version for version in kept_versions if log_file(table, version) is not None]
     # An entry is of use from the checkpoint before the oldest version on.
+    require_right_to_write(table.location)
     open_table(table, min(readable, default=None)).cleanup_metadata()
     names = table.names("_delta_log")
     versions = {match[1] for name in names if (match := _ENTRY.fullmatch(name))}

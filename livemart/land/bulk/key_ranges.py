@@ -148,5 +148,8 @@ def decide_ranges(
     for row in numbered.mapInArrow(stage, STAGED_RANGES).collect():
         counts[row.action] += row.records
     require_staged(folder, counts.total())
+    if not counts:
+        # A folder of a bucket without any file does not exist.
+        return versions.sparkSession.createDataFrame([], schema), counts
     read = versions.sparkSession.read.schema(schema)
     return read.parquet(Location.of(folder).spark_url), counts

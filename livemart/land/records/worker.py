@@ -91,7 +91,7 @@ def require_staged(folder: StoragePlace, records: int) -> None:
     if seen != records:
         raise ConfigError(
             "EXECUTOR_UNFIT",
-            f"{folder}: found {seen:,} of the {records:,} records that executors have written: "
-            "they have another folder of this name",
+            f"{folder}: found {seen:,} of the {records:,} records that executors have written; "
+            "on other machines, they may have another folder of this name",
             hint="let all machines have the warehouse at the same path, or put it into a bucket",
         )

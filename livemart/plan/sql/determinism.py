@@ -37,11 +37,13 @@ _RANDOM = frozenset(
     {"rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "aes_encrypt"}
 )
 # A function whose statement holds one of these words may read tables, or differ between two runs.
-# A query may begin with `from` or `table`; `extract(year from sold_on)` reads no table.
 _UNSTEADY = re.compile(
-    r"(?:\(|\breturn)\s*(?:from|table)\b|\breturns\s+table\b"
-    rf"|\b(?:select|not\s+deterministic|{'|'.join(sorted(VOLATILE_FUNCTIONS))})\b",
+    rf"\b(?:select|from|table|not\s+deterministic|{'|'.join(sorted(VOLATILE_FUNCTIONS))})\b",
     re.IGNORECASE,
+)
+# The `from` of these reads no table.
+_FROM_A_VALUE = re.compile(
+    r"(\b(?:extract|trim|substr|substring|overlay)\s*\([^()]*|\bdistinct\s+)\bfrom\b", re.IGNORECASE
 )
 # These need no brackets: where no column has such a name, the function is meant.
 BARE_FUNCTIONS = frozenset(
@@ -121,7 +123,7 @@ def is_unsteady(statement: str) -> bool:
     >>> is_unsteady("create function net(x int) returns int return x + (from t |> select max(y))")
     True
     """
-    return _UNSTEADY.search(without_texts(statement)) is not None
+    return _UNSTEADY.search(_FROM_A_VALUE.sub(r"\1", without_texts(statement))) is not None
 
 
 def is_bare_function(column: exp.Column) -> bool:

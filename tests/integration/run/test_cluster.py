@@ -59,6 +59,10 @@ def build_and_refresh(mart: Commands, cluster: Cluster) -> None:
     running.wait_until(lambda: "landing_began" in running.output())
     cluster.kill_an_executor()
     assert running.ended() == 0, running.output()
+    # A large delivery that changes nothing.
+    mart.deliver("sales", "4", [deleted, sale("4", "c", "7.00")])
+    again = mart.start("refresh", LIVEMART_LANE="large")
+    assert again.ended() == 0, again.output()
     succeed(mart, "verify")
 
 
@@ -101,7 +105,7 @@ def test_executors_that_cannot_work_are_named_before_any_work(
     # Outside of the environment that holds the packages.
     bare = Path(sys.executable).resolve()
     for python, reason in (
-        ("/nowhere/python", "Python does not start: "),
+        ("/nowhere/python", "its first task failed: "),
         (bare, "its Python cannot import livemart: "),
     ):
         more = f"spark.pyspark.python: {python}"

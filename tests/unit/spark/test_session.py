@@ -66,13 +66,15 @@ def test_properties_of_the_project_are_added_and_its_jars_come_last(tmp_path: Pa
     assert beside["spark.driver.host"] == "10.0.0.5"
     assert beside["spark.jars"] == f"file://{tmp_path}/delta.jar,file:///opt/udf.jar"
     assert alone["spark.jars"] == "file:///opt/udf.jar"
+    assert beside["spark.executor.extraJavaOptions"] == "-Duser.timezone=UTC"
 
 
 def test_what_livemart_sets_no_project_may_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL"):
         monkeypatch.setenv(name, "none")
-    # Where the driver listens differs with the network, and jars are added to ours.
-    free = {"spark.driver.host", "spark.driver.bindAddress", "spark.jars"}
+    # Where the driver listens differs with the network; jars and Java's options are added to ours.
+    added = {"spark.jars", "spark.executor.extraJavaOptions"}
+    free = {"spark.driver.host", "spark.driver.bindAddress", *added}
     own = session_settings(Location.parse("s3://mart/eu"), (Path("a.jar"),), "local-cluster[2,1,9]")
 
     for name in own.keys() - free:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from livemart.plan.reasons import Inapplicable
-from livemart.plan.sql.determinism import require_deterministic
+from livemart.plan.sql.determinism import is_unsteady, require_deterministic
 from livemart.plan.sql.parse import parse
 
 
@@ -46,3 +46,21 @@ def test_the_next_step_fits_what_differs(expression: str, step: str) -> None:
         require_deterministic(parse(f"select shop, {expression} as x from s.sales"))
 
     assert step in (caught.value.reason.suggestion or "")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return x + 1", False),
+        ("return extract(year from x)", False),
+        ("return trim(both '-' from x) is not distinct from 'from'", False),
+        ("return x + (select max(y) from t)", True),
+        ("return (from t |> select max(y))", True),
+        ("return (values (1) union all table t)", True),
+        ("return (with x(a) as (values (1)) from x)", True),
+        ("return extract(year from (from t |> select max(y)))", True),
+        ("return rand()", True),
+    ],
+)
+def test_a_function_that_may_read_a_table_is_unsteady(body: str, expected: bool) -> None:
+    assert is_unsteady(f"create function f(x int) returns int {body}") is expected

@@ -22,7 +22,8 @@ CHECKED = (
         ("not_null", ["a"], "select a from m.t where a is null"),
         ("not_null", ["`A b`"], "select * from `m`.`t` where `A b` is null"),
         ("unique", ["a"], GROUPED.format(" where a is not null")),
-        ("unique", ["a"], GROUPED.format("").replace("m.t", "(select * from m.t) dbt_subquery")),
+        ("unique", ["desc"], GROUPED.format("").replace(" a ", " desc ")),
+        ("not_null", ["a b"], "select `a b` from m.t where `a b` is null ;"),
         ("unique_combination", ["a", "b"], PAIRS.format(", count(*) as row_count")),
         (
             "unique_combination_of_columns",
@@ -55,6 +56,10 @@ def test_a_test_that_asks_what_its_name_says(kind: str, columns: list[str], code
         ("unique_combination", [], PAIRS.format("")),
         ("accepted_values", ["a"], CHECKED.format("lower(a)", "")),
         ("accepted_values", ["a"], CHECKED.format("a", " or value_field is null")),
+        ("unique", ["a"], GROUPED.format("").replace("m.t", "(select * from m.t) dbt_subquery")),
+        ("not_null", ["a"], "select explode(a) from m.t where a is null"),
+        ("not_null", ["a"], "select a from m.t tablesample (1 percent) where a is null"),
+        ("accepted_values", ["a"], CHECKED.format("a", "").replace("from all_", "from m.all_")),
         ("unique", ["a"], "this is no SQL ("),
     ],
 )
