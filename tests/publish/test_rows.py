@@ -183,3 +183,19 @@ def test_more_rows_than_there_are_cannot_go(
 
     with pytest.raises(RowsDifferError):
         changes(connection, BAG, change)
+
+
+@pytest.mark.parametrize("layout", [KEYED, BAG])
+def test_rows_come_in_parts_and_are_one_table(connection: sa.Connection, layout: Layout) -> None:
+    parts = [weighted(ROWS[0]), weighted(*ROWS[1:])]
+    assert fill(connection, layout, parts, lambda: None) == 3
+    assert stored(connection, layout) == [row for row, _ in ROWS]
+
+
+def test_equal_rows_of_two_parts_are_counted_and_have_no_key(connection: sa.Connection) -> None:
+    parts = [weighted(*ROWS), weighted(ROWS[0])]
+    with pytest.raises(KeyNotUniqueError), connection.begin_nested():
+        fill(connection, KEYED, parts, lambda: None)
+
+    assert fill(connection, BAG, parts, lambda: None) == 4
+    assert stored(connection, BAG) == sorted([*(row for row, _ in ROWS), ROWS[0][0]], key=str)
