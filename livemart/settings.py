@@ -515,14 +515,10 @@ def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigErr
         reason = _FORMS[name]
     value = detail["input"]
     value = str(value) if isinstance(value, Path) else value
-    if name == "session_key":
+    if name == "spark_conf" and isinstance(value, dict):
+        value = ", ".join(map(str, value))
+    elif name in ("session_key", "spark_conf"):
         value = f"{len(str(value))} characters"
-    elif name == "spark_conf":
-        value = (
-            ", ".join(map(str, value))
-            if isinstance(value, dict)
-            else f"{len(str(value))} characters"
-        )
     elif _is_url(value):
         # A query of a URL may hold a secret as well as its password does.
         value = str(value).partition("?")[0]

@@ -177,7 +177,7 @@ class Transaction:
         """Copy a model whole, into a new table; readers that follow its changes start again."""
         name = write.spec.name
         read = partial(self.tables.rows, write.spec.relation, write.state.version)
-        model = form_of(write.spec, next(iter(read())).schema, self.how.tenant_column)
+        model = form_of(write.spec, next(read()).schema, self.how.tenant_column)
         # Before a name is chosen: the old one may be free because the table was dropped.
         self._retire(name)
         layout = Layout(self._new_table_name(name), model)

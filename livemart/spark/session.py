@@ -110,7 +110,7 @@ def session_settings(
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     }
-    given = dict(given or {})
+    given, storage = dict(given or {}), open_storage(warehouse)
     if has_executors(master):
         uris = [jar.absolute().as_uri() for jar in jars]
         given["spark.jars"] = ",".join([*uris, *filter(None, [given.get("spark.jars")])])
@@ -119,13 +119,12 @@ def session_settings(
         given[_EXECUTOR_OPTIONS] = f"{options} -Duser.timezone=UTC".strip()
         # Executors need not see the landing folder, so they list no folders.
         settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000000"
-        for name, value in open_storage(warehouse).options().items():
+        for name, value in storage.options().items():
             settings[f"spark.executorEnv.{name}"] = value
         if not master.startswith("local"):
             # Executors elsewhere must reach the driver: Spark finds the address they see.
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
-    settings |= given
-    settings |= open_storage(warehouse).spark_settings()
+    settings |= given | storage.spark_settings()
     for name, value in TABLE_PROPERTIES.items():
         settings[f"spark.databricks.delta.properties.defaults.{name.removeprefix('delta.')}"] = (
             value

@@ -111,25 +111,19 @@ def hold_lease(
         return
     keeper = _Keeper(warehouse, give_up or _end_process)
     keeper.take()
-    with fenced(warehouse, keeper.require_time), _kept(keeper):
-        yield
-
-
-@contextmanager
-def _kept(keeper: _Keeper) -> Iterator[None]:
-    """Renew a lease, and watch its end, until the block ends."""
     ended = Event()
     threads = [
         Thread(target=work, args=(ended,), name="lease", daemon=True)
         for work in (keeper.renew_until, keeper.watch_until)
     ]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        keeper.end()
+    with fenced(warehouse, keeper.require_time):
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            keeper.end()
 
 
 class _Keeper:

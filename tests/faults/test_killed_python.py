@@ -14,6 +14,7 @@ import pytest
 from livemart.errors import StateError
 from livemart.state.lease import break_lease, read_lease
 from livemart.state.lock import hold_warehouse, is_held
+from livemart.storage.location import Location
 from livemart.storage.opening import open_storage
 from tests.services.bucket import Buckets
 from tests.storages import bucket_server, storage_in_bucket  # noqa: F401
@@ -99,24 +100,35 @@ except Exception as error:
 """
 
 
-@pytest.mark.extended
-def test_a_runner_that_is_paused_beyond_its_lease_writes_nothing_when_it_goes_on(
+@pytest.fixture
+def bucket(
     bucket_server: Buckets,  # noqa: F811
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> Location:
+    """A place in a new bucket, that this process and those that it starts have access to."""
     for name, value in bucket_server.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "here"))
-    place = storage_in_bucket(bucket_server).location
+    return storage_in_bucket(bucket_server).location
+
+
+def begun(code: str, place: Location) -> subprocess.Popen[str]:
+    """Start a process that runs this code, once it says that it holds the place."""
     pipe = subprocess.PIPE
-    command = [sys.executable, "-c", _WRITER, str(place)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True
-    ) as paused:
-        assert paused.stdout is not None
+    command = [sys.executable, "-c", code, str(place)]
+    runner = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert runner.stdout is not None
+    assert runner.stdout.readline() == "held\n"
+    return runner
+
+
+@pytest.mark.extended
+def test_a_runner_that_is_paused_beyond_its_lease_writes_nothing_when_it_goes_on(
+    bucket: Location,
+) -> None:
+    with begun(_WRITER, bucket) as paused:
         assert paused.stderr is not None
-        assert paused.stdout.readline() == "held\n"
         paused.send_signal(signal.SIGSTOP)
         time.sleep(1.5)
         print(file=paused.stdin, flush=True)
@@ -124,42 +136,25 @@ def test_a_runner_that_is_paused_beyond_its_lease_writes_nothing_when_it_goes_on
         assert paused.wait(PATIENCE_S) == 1
         assert "LEASE_LOST: " in paused.stderr.read()
 
-    assert open_storage(place).head("late") is None
+    assert open_storage(bucket).head("late") is None
 
 
 @pytest.mark.extended
 def test_a_lease_in_a_bucket_ends_its_runner_once_it_is_broken_and_outlives_a_kill(
-    bucket_server: Buckets,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    bucket: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in bucket_server.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "here"))
-    place = storage_in_bucket(bucket_server).location
-    command = [sys.executable, "-c", _HOLDER, str(place)]
-
-    def begun() -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        runner = subprocess.Popen(
-            command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True
-        )
-        assert runner.stdout is not None
-        assert runner.stdout.readline() == "held\n"
-        return runner
-
-    with begun() as broken:
-        assert f"process {broken.pid} on " in str(break_lease(place))
+    with begun(_HOLDER, bucket) as broken:
+        assert f"process {broken.pid} on " in str(break_lease(bucket))
         assert broken.wait(PATIENCE_S) == StateError.exit_code
         assert broken.stderr is not None
         assert "LEASE_LOST: " in broken.stderr.read()
-    with begun() as killed:
+    with begun(_HOLDER, bucket) as killed:
         killed.kill()
-    assert read_lease(place) is not None
+    assert read_lease(bucket) is not None
     with monkeypatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path / "there"))
         with pytest.raises(StateError, match=f"RUNNER_LIVES.*process {killed.pid} on "):
-            hold_warehouse(place).__enter__()
-    with hold_warehouse(place):
+            hold_warehouse(bucket).__enter__()
+    with hold_warehouse(bucket):
         pass
-    assert read_lease(place) is None
+    assert read_lease(bucket) is None

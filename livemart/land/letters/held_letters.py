@@ -70,10 +70,10 @@ class Letters:
         if isinstance(self.held, pa.Table):
             return pds.dataset(self.held)
         # A dataset of no files has no schema.
-        if not self._files:
+        if not (files := self._files):
             return pds.dataset(LETTERS.empty_table())
         filesystem = open_storage(self.held).filesystem()
-        return pds.dataset(self._files, schema=LETTERS, filesystem=filesystem)
+        return pds.dataset(files, schema=LETTERS, filesystem=filesystem)
 
     @property
     def _files(self) -> list[str]:
