@@ -109,3 +109,31 @@ def test_other_nested_values_and_words_are_no_maps() -> None:
     nested = pa.struct([("a", pa.list_(pa.int64()))])
 
     assert _chosen(_Table(kind=nested), text="select heatmaps, a.remapped from t") == "interpreted"
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        "p as a CROSS\n join p as b",
+        "p as a, p as b",
+        "p, p as b",
+        "main.`p q` a , p",
+        "p a join p b on true",
+        "p a inner join p b on (1 = 1)",
+    ],
+)
+def test_unions_whose_rows_are_all_paired_are_broadcast(pairs: str, is_repeated: bool) -> None:
+    """Spark would run a task for each pair of branches: a date spine has thousands."""
+    two = "with p as (select 0 as digit union all select 1)"
+
+    assert _chosen(text=f"{two} select 1 from {pairs}", is_repeated=is_repeated) == "usual"
+    assert _chosen(text=f"with p as (select 0) select 1 from {pairs}") == "interpreted"
+
+
+@pytest.mark.parametrize(
+    "joins",
+    ["p", "p join q on p.a = q.a and true", "p join q on 10 = p.a", "p where p.a in (1, 2)"],
+)
+def test_unions_that_are_joined_by_an_equality_are_planned_for_few_rows(joins: str) -> None:
+    assert _chosen(text=f"select a, b from {joins} union all select 1, 2") == "interpreted"
