@@ -15,7 +15,7 @@ from livemart.intervals import format_interval
 from livemart.plan.places import ReasonPlace, reason_place
 from livemart.plan.plan import Plan
 from livemart.plan.project_plans import views_of
-from livemart.plan.reasons import Reason
+from livemart.plan.reasons import WRITTEN_BY_DBT, Reason
 from livemart.plan.stored_queries import StoredQuery
 from livemart.plan.strategies.signed import Append
 from livemart.project.graph import Model, Project, short_name
@@ -142,14 +142,14 @@ def reason_lines(reason: Mapping[str, Any]) -> Iterator[str]:
 def full_models(report: Mapping[str, Any]) -> list[str]:
     """Return the names of models that fall back to full.
 
-    One whose author asked for it does not, nor does one that dbt makes, as hooks fill it.
+    One whose author asked for it does not, nor does one that dbt makes.
     """
     return [
         model["name"]
         for model in report["models"]
         if model["strategy"] == "full"
         and model["policy"] != "full"
-        and not any(reason["code"] == "FILLED_BY_HOOKS" for reason in model["reasons"])
+        and not any(reason["code"] in WRITTEN_BY_DBT for reason in model["reasons"])
     ]
 
 
@@ -213,8 +213,8 @@ def _question_text(question: Question) -> str:
 
 
 def _own_materialization(model: Model) -> Iterator[str]:
-    """Yield the work of a materialization that is none of dbt's: no refresh runs it."""
-    if model.materialized == "other":
+    """Yield the work of a materialization that is none of dbt's, unless a refresh runs it."""
+    if model.materialized == "other" and not model.is_stored:
         yield f"its materialization {model.config.get('materialized', '')}".strip()
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_MADE_BY_BUILDS = "of a custom materialization, which only builds run"
+_OWN_MATERIALIZATION = "of a custom materialization, whose rows dbt alone knows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class _Verification:
             if (query := self.tables.stored.get(unique_id)) is not None:
                 comparison = self._compared(query)
             else:
-                comparison = Comparison(short_name(model.unique_id), False, note=_MADE_BY_BUILDS)
+                comparison = Comparison(short_name(model.unique_id), False, note=_OWN_MATERIALIZATION)
             if chosen is None or unique_id in chosen:
                 yield comparison
 
@@ -249,9 +249,13 @@ class _Verification:
             return unequal(stored_rows, note)
         if model.compiled_code is None or query.made_by != "sql":
             self.tables.name(relation, stored)
-            is_filled = model.filled != "no"
-            note = "filled by hooks: not compared" if is_filled else "an input, not recomputed"
-            return Comparison(short_name(model.unique_id), True, stored_rows, note)
+            is_own = model.materialized == "other"
+            note = "an input, not recomputed"
+            if is_own:
+                note = _OWN_MATERIALIZATION
+            elif model.filled != "no":
+                note = "filled by hooks: not compared"
+            return Comparison(short_name(model.unique_id), not is_own, stored_rows, note)
         if state.fingerprint != query.fingerprint:
             return unequal(stored_rows, "its SQL is not that of the snapshot: run `refresh`")
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
@@ -275,7 +279,7 @@ class _Verification:
             why = "not declared as a source"
             kinds = {model.relation: model.materialized for model in self.project.models.values()}
             if "other" in map(kinds.get, foreign):
-                why = _MADE_BY_BUILDS
+                why = _OWN_MATERIALIZATION
             elif not kinds.keys().isdisjoint(foreign):
                 why = "read with the settings of another session"
             note = f"cannot be recomputed: {', '.join(foreign)} {verb} {why}"

@@ -30,6 +30,7 @@ from livemart.observe.logs import (
     UnreportedDrift,
     describe_failing,
 )
+from livemart.plan.reasons import WRITTEN_BY_DBT
 from livemart.project.graph import short_name
 from livemart.project.node_results import NodeProgress
 from livemart.run import events
@@ -221,7 +222,7 @@ class TerminalWatcher:
         self._say(describe_snapshot(outcome.snapshot), style)
         for unique_id, rebuild in outcome.rebuilds.items():
             name = short_name(unique_id)
-            word = "taken over" if rebuild.code == "FILLED_BY_HOOKS" else "rebuilt"
+            word = "taken over" if rebuild.code in WRITTEN_BY_DBT else "rebuilt"
             self._say(f"  {name} {word}: {rebuild.code}, {rebuild.message}", "yellow")
         for unique_id, aside in outcome.snapshot.set_aside.items():
             if aside.is_left_out:

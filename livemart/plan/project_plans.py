@@ -238,11 +238,12 @@ def _plan_models(
             # Build lets dbt keep its history: many rows for each one that the SQL gives.
             plan = Plan(Full(), names=_history_columns(model, plan.names))
         elif model.is_of_dbt:
-            # Its SQL shows no key of rows that hooks bring.
-            plan = Plan(Full((_FILLED,)), names=plan.names, flat=plan.whole)
+            # Its SQL shows no key of rows that something else brings.
+            why = _OWN_MATERIALIZATION if model.materialized == "other" else _FILLED
+            plan = Plan(Full((why,)), names=plan.names, flat=plan.whole)
         names = stored_columns or plan.names or tuple(column.name for column in model.columns)
-        if names and model.materialized != "other":
-            # The columns that a materialization of the project's own stores, if any, are unknown.
+        if names and (model.is_stored or model.materialized != "other"):
+            # It is not known what other columns a materialization of the project's own makes.
             columns[model.relation] = names
         keys = tuple(key for key in (plan.unique_key, model.primary_key) if key)
         if keys:
@@ -314,6 +315,9 @@ def as_in_run(node: Model | DataTest, run: int) -> str | None:
 
 _FILLED = Reason(
     "FILLED_BY_HOOKS", "hooks write rows into its table: dbt makes it, and a refresh keeps it", None
+)
+_OWN_MATERIALIZATION = Reason(
+    "OWN_MATERIALIZATION", "dbt makes its table when a table that it reads has changed", None
 )
 # The settings that decide which rows of its SQL a dbt snapshot keeps.
 _OF_A_SNAPSHOT = (

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Of tables that dbt alone writes, and a refresh takes over.
+WRITTEN_BY_DBT = ("FILLED_BY_HOOKS", "OWN_MATERIALIZATION")
 # Complete: a code that is added here is added to docs/refresh.md.
 REASON_CODES = frozenset(
     {
@@ -26,7 +28,7 @@ REASON_CODES = frozenset(
         "INPUT_NOT_IN_DELTA",
         "CDF_UNAVAILABLE",
         "KEY_NOT_IN_OUTPUT",
-        "FILLED_BY_HOOKS",
+        *WRITTEN_BY_DBT,
         "FINGERPRINT_CHANGED",
         "COST_GATE",
         "PARSE_UNSUPPORTED",

@@ -38,7 +38,7 @@ class StoredQuery:
     """The queries among these, by unique id."""
     partition_by: tuple[str, ...]
     made_by: MadeBy
-    """Its rows come from its SQL, from dbt (a snapshot, a table that hooks fill), or a seed."""
+    """Its rows come from its SQL, from dbt (see `Model.is_of_dbt`), or a seed."""
     owner: Model
     """The model that it belongs to."""
     stages: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ Used by `Dbt` alone, which compiles some nodes again, or builds them, as time go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
@@ -24,8 +24,9 @@ _OF_THE_GRAPH = ("model.", "snapshot.", "test.")
 class CompiledProject:
     """A project as it was read: dbt's data on each node, and the graph that is computed from them.
 
-    `refused`: dbt's message for each node that it could not compile; `samples`: SQL of nodes in the
-    two fixed runs, empty where dbt refuses it.
+    `is_table`: whether the warehouse has a table of this name; `refused`: dbt's message for each
+    node that it could not compile; `samples`: SQL of nodes in the two fixed runs, empty where dbt
+    refuses it.
     """
 
     directory: str
@@ -34,6 +35,7 @@ class CompiledProject:
     schema: str
     parameters: Mapping[str, str]
     hooks: Hooks
+    is_table: Callable[[str], bool] = lambda relation: False
     project: Project = field(init=False)
     refused: dict[str, str] = field(default_factory=dict, init=False)
     samples: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)
@@ -168,6 +170,7 @@ class CompiledProject:
             questions=questions,
             refused=self.refused,
             samples=self.samples,
+            is_table=self.is_table,
         )
         return mistakes
 

@@ -79,6 +79,7 @@ class Dbt:
         session: gives the Spark session when a statement needs one; None compiles without Spark.
         progress: called when a node begins or ends, and with what dbt prints of it, from dbt's
             threads.
+        is_table: whether the warehouse has a table of this name.
 
     `is_repeatable`: whether the loaded project follows from its files alone, and would be compiled
     to the same again. A node that asks the warehouse or mentions the run prevents this. So does a
@@ -98,10 +99,12 @@ class Dbt:
         target_dir: Path | None = None,
         session: SessionFactory | None = None,
         progress: Callable[[NodeProgress], None] | None = None,
+        is_table: Callable[[str], bool] = lambda relation: False,
     ) -> None:
         self.project_dir = project_dir.resolve()
         self.profiles_dir = find_profiles(self.project_dir, profiles_dir)
         self.target_dir = target_dir or self.project_dir / "target"
+        self._is_table = is_table
         self._session = session and self._noting(session)
         self._dbt = DbtInvocations(
             self.project_dir,
@@ -187,6 +190,7 @@ class Dbt:
                 schema=str(credentials.schema),
                 parameters=credentials.server_side_parameters or {},
                 hooks=hooks.hooks,
+                is_table=self._is_table,
             )
             read.take(_ended(result), questions)
             self.writing = frozenset(unique_id for unique_id, texts in sent.items() if texts)
@@ -214,7 +218,10 @@ class Dbt:
         self.is_repeatable = (
             not (self._has_asked or self.writing or run_dependent or read.refused)
             and replace(hooks.hooks, functions=()) == NO_HOOKS
-            and not any(model.is_of_dbt for model in read.project.models.values())
+            and not any(
+                model.is_of_dbt or model.materialized == "other"
+                for model in read.project.models.values()
+            )
         )
         return read.project
 
@@ -411,12 +418,16 @@ class Dbt:
         ended = getattr(result.result, "results", None)
         if ended is None:
             raise self._dbt.failed(result.exception)
-        if (loaded := self._loaded) is not None and loaded.take_built(ended, questions):
-            self.is_repeatable = False
-            # All is built: whether what it asked makes other SQL in other runs is seen later.
-            with suppress(ConfigError):
-                self._take_samples_again(loaded, loaded.run_dependent & loaded.asking)
-            loaded.renew()
+        if (loaded := self._loaded) is not None:
+            if loaded.take_built(ended, questions):
+                self.is_repeatable = False
+                # All is built: whether what it asked makes other SQL in other runs is seen later.
+                with suppress(ConfigError):
+                    self._take_samples_again(loaded, loaded.run_dependent & loaded.asking)
+                loaded.renew()
+            elif any(model.materialized == "other" for model in loaded.project.models.values()):
+                # There may be tables of theirs now.
+                loaded.renew()
         return {item.unique_id: item for item in map(node_result, ended)}
 
     def end_run(self, tests: Mapping[str, TestEnd]) -> dict[str, NodeResult]:

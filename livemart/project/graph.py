@@ -226,7 +226,7 @@ class Model:
     filled_by: FilledBy | None = None
     """The author's word on how hooks fill the table."""
     filled: Filled = "no"
-    """Whether hooks write some of the rows of the table, beside those of its SQL, or all."""
+    """Whether dbt's hooks, or a materialization of the project's own, write rows beside its SQL."""
     session: SessionSpec = PLAIN
     """The settings and statements that the SQL needs besides itself."""
     uncompiled: str = ""
@@ -254,8 +254,13 @@ class Model:
 
     @property
     def is_stored(self) -> bool:
-        """True if the model's rows are a table of the warehouse."""
-        return self.materialized in STORED
+        """True if the model's rows are a table of the warehouse.
+
+        A materialization of the project's own may make something else.
+        """
+        return self.materialized in STORED or (
+            self.materialized == "other" and self.filled != "no"
+        )
 
     @property
     def is_of_dbt(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -66,6 +66,7 @@ def read_manifest(
     questions: Mapping[str, tuple[Question, ...]] | None = None,
     refused: Mapping[str, str] | None = None,
     samples: Mapping[str, tuple[str, ...]] | None = None,
+    is_table: Callable[[str], bool] = lambda relation: False,
 ) -> tuple[Project, list[ConfigError]]:
     """Build the project graph from dbt's parsed manifest.
 
@@ -77,6 +78,7 @@ def read_manifest(
         questions: that nodes asked while they were compiled, by unique id.
         refused: dbt's message for each node that it could not compile, by unique id.
         samples: SQL in fixed runs of each node that may differ from run to run, by unique id.
+        is_table: whether the warehouse has a table of this name.
 
     Returns:
         The project, and every mistake found in what `meta.livemart`, partitions and properties of
@@ -144,7 +146,8 @@ def read_manifest(
     )
     errors += session_mistakes(parameters or {}, hooks)
     errors += zone_mistakes(parameters or {}, hooks.placed())
-    return with_filled_tables(with_sessions(project, parameters or {}, hooks), hooks), errors
+    project = with_sessions(project, parameters or {}, hooks)
+    return with_filled_tables(project, hooks, is_table), errors
 
 
 def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Rebuild:
 
     `code` is NEW_MODEL, FINGERPRINT_CHANGED, ASKS_THE_WAREHOUSE, SESSION_CHANGED, CHANGED_OUTSIDE,
     SET_ASIDE or SELECTED; `generation` is that of its next table. A table that hooks fill is taken
-    over as it is: FILLED_BY_HOOKS.
+    over as it is: FILLED_BY_HOOKS or OWN_MATERIALIZATION.
     """
 
     code: str
@@ -265,8 +265,10 @@ def find_rebuild(
     ]
     if query.owner.filled != "no" and code in ("", "CHANGED_OUTSIDE"):
         # It has no generation: livemart itself commits nothing to it.
-        message = f"{relation} was written by hooks, or by dbt (version {version})"
-        return Rebuild("FILLED_BY_HOOKS", message, generation)
+        code, by = "FILLED_BY_HOOKS", "hooks, or by dbt"
+        if query.owner.materialized == "other":
+            code, by = "OWN_MATERIALIZATION", "dbt"
+        return Rebuild(code, f"{relation} was written by {by} (version {version})", generation)
     last = commits[-1]
     is_current = last is not None and last.metadata.get("fingerprint") == fingerprint
     if not code and is_current and set(generations) == {generation}:

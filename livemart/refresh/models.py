@@ -20,7 +20,7 @@ from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
 from livemart.plan.plan import Full, Staged
-from livemart.plan.reasons import Inapplicable
+from livemart.plan.reasons import WRITTEN_BY_DBT, Inapplicable
 from livemart.plan.stored_queries import StoredQuery
 from livemart.project.sessions import session_of
 from livemart.refresh.context import BatchContext, SqlChanged
@@ -59,7 +59,7 @@ class EndedModel:
     state: ModelState
 
 
-_WRITTEN_BESIDE = ("CHANGED_OUTSIDE", "FILLED_BY_HOOKS")
+_WRITTEN_BESIDE = ("CHANGED_OUTSIDE", *WRITTEN_BY_DBT)
 BeforeModel = Callable[[str, PinnedInputs], None]
 
 
@@ -237,11 +237,13 @@ class _Refresher:
         """Return the state of a query whose rows dbt alone writes: its table as it is."""
         warehouse = self.context.warehouse
         generation = before.generation if before is not None else 0
+        # Of a dbt snapshot alone the plan has no reason.
+        reason = next((it.code for it in query.plan.reasons), "FILLED_BY_HOOKS")
         return ModelState(
             version=warehouse.version(query.relation),
             fingerprint=query.fingerprint,
             strategy=Full.name,
-            reason=start.code if isinstance(start, Rebuild) else "FILLED_BY_HOOKS",
+            reason=start.code if isinstance(start, Rebuild) else reason,
             rows_changed=0,
             took_ms=0,
             generation=start.generation if isinstance(start, Rebuild) else generation,

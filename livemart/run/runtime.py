@@ -383,6 +383,7 @@ def open_dbt(
         target_dir=target_folder(settings),
         session=session,
         progress=progress,
+        is_table=Warehouse(settings.warehouse).exists,
     )
 
 

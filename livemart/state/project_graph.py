@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from livemart.project.graph import STORED, Project
+from livemart.project.graph import STORED, Model, Project
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
 from livemart.storage.location import StoragePlace
@@ -23,7 +23,7 @@ class GraphNode:
 
     unique_id: str
     kind: str
-    """Source, exposure, or how a model is materialized."""
+    """Source, exposure, or how a model is materialized: `table` by the project's own way, too."""
     name: str
     relation: str = ""
     """The relation of its table; empty without one."""
@@ -66,7 +66,7 @@ def graph_of(project: Project) -> ProjectGraph:
         if key not in provided
     ]
     models = [
-        node_of(key, model.materialized, model.name, model.relation, model.depends_on)
+        node_of(key, _kind(model), model.name, model.relation, model.depends_on)
         for key, model in project.models.items()
     ]
     exposures = [
@@ -74,6 +74,11 @@ def graph_of(project: Project) -> ProjectGraph:
         for key, exposure in project.exposures.items()
     ]
     return ProjectGraph(project.name, (*sources, *models, *exposures))
+
+
+def _kind(model: Model) -> str:
+    is_own_table = model.materialized == "other" and model.is_stored
+    return "table" if is_own_table else model.materialized
 
 
 def keep_graph(warehouse: StoragePlace, project: Project) -> None:

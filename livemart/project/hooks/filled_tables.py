@@ -1,14 +1,14 @@
-"""Finds the models whose rows do not all come from their SQL: hooks write into their tables.
+"""Finds the models whose rows do not all come from their SQL: dbt alone writes their tables.
 
 Used when the project is read. Packages that keep a log of each run do it so: the model is an empty
-select, which makes the table, and a hook inserts the rows. dbt alone writes such a table; a refresh
-takes it over as it finds it.
+select, which makes the table, and a hook inserts the rows. A refresh takes it over as it finds it.
+A materialization of the project's own may store other rows than those of the SQL, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from livemart.project.graph import Filled, Model, Project
@@ -34,8 +34,16 @@ _GROUPINGS = ("rollup", "cube", "grouping_sets", "all")
 _MAY_BE_EMPTY = re.compile(r"\bfalse\b|\blimit\s+0\b|\b\d+\s*(?:=|<>|!=|<|>)\s*\d+", re.IGNORECASE)
 
 
-def with_filled_tables(project: Project, hooks: Hooks) -> Project:
-    """Return the project with the rows that hooks write into the table of each model."""
+def with_filled_tables(
+    project: Project, hooks: Hooks, is_table: Callable[[str], bool] = lambda relation: False
+) -> Project:
+    """Return the project with the rows that dbt alone writes into the table of each model.
+
+    Args:
+        hooks: of the project and its nodes.
+        is_table: whether the warehouse has a table of this name. Only then is a model with a
+            materialization of the project's own known to be one.
+    """
     statements = list(_statements(hooks))
     written = {
         key
@@ -48,6 +56,8 @@ def with_filled_tables(project: Project, hooks: Hooks) -> Project:
     models = {
         unique_id: replace(model, filled=_filled(model, unique_id in written, is_any_unknown))
         if model.materialized in ("table", "incremental")
+        else replace(model, filled="partly")
+        if model.materialized == "other" and is_table(model.relation)
         else model
         for unique_id, model in project.models.items()
     }

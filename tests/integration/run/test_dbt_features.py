@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
-from livemart.inspect.verify import load_as_of
+from livemart.inspect.verify import exit_code, load_as_of
 from livemart.state.snapshots import Snapshot
 from tests.integration.run.shop import FIRST, ORDERS, THEN, order, shop_project
 from tests.project_run import ProjectRun, reasons, strategies
@@ -153,18 +153,9 @@ def test_what_a_build_sets_stays_and_what_it_makes_by_itself_is_read(
         tmp_path,
         {
             "totals": described,
-            "custom": "{{ config(materialized='noted') }} select 7 as n",
-            "of_custom": "select sum(n) as n from {{ ref('custom') }}",
         },
     )
     run.edit("models/_totals.yml", "models: [{name: totals, description: Sales of a shop}]\n")
-    (run.project / "macros").mkdir()
-    run.edit(
-        "macros/noted.sql",
-        "{% materialization noted, adapter='spark' %}{% call statement('main') %}"
-        "{{ create_table_as(false, this, sql) }}{% endcall %}"
-        "{{ return({'relations': [this]}) }}{% endmaterialization %}",
-    )
     run.build()
     _deliver_more(run)
     run.refresh()
@@ -172,9 +163,60 @@ def test_what_a_build_sets_stays_and_what_it_makes_by_itself_is_read(
     metadata = DeltaTable(run.root / "warehouse" / "mini" / "totals").metadata()
     assert (metadata.description, metadata.configuration["team"]) == ("Sales of a shop", "sales")
     assert strategies(run.newest)["totals"] == "signed"
-    assert run.rows("mini.of_custom") == [{"n": 7}]
-    assert "custom" not in strategies(run.newest)
-    assert run.runtime.plans.models["model.mini.of_custom"].strategy.name == "full"
+
+
+def test_a_table_of_a_custom_materialization_is_made_when_its_inputs_change(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = shop_project(
+        spark,
+        tmp_path,
+        {
+            "custom": f"{{{{ config(materialized='noted') }}}} {TOTALS}",
+            "of_custom": "select sum(n) as n from {{ ref('custom') }}",
+            "fixed": "{{ config(materialized='noted') }} select 7 as n",
+            "looked": "{{ config(materialized='looked') }} select 8 as n",
+            "of_looked": "select n from {{ ref('looked') }}",
+        },
+    )
+    (run.project / "macros").mkdir()
+    run.edit(
+        "macros/noted.sql",
+        "{% materialization noted, adapter='spark' %}{% call statement('main') %}"
+        "{{ create_table_as(false, this, sql) }}{% endcall %}"
+        "{{ return({'relations': [this]}) }}{% endmaterialization %}"
+        "{% materialization looked, adapter='spark' %}{% call statement('main') %}"
+        "create or replace view {{ this }} as {{ sql }}{% endcall %}"
+        "{{ return({'relations': [this]}) }}{% endmaterialization %}",
+    )
+    run.build()
+    assert run.rows("mini.of_custom") == [{"n": 3}]
+    first = run.newest.models["model.mini.fixed"]
+    _deliver_more(run)
+    run.refresh()
+
+    assert _counts(run, "custom") == {"a": 3, "b": 2}
+    assert run.rows("mini.of_custom") == [{"n": 5}]
+    assert reasons(run.newest)["custom"] == "OWN_MATERIALIZATION"
+    # It reads nothing.
+    assert run.newest.models["model.mini.fixed"].version == first.version
+    # A view has no rows of its own.
+    assert "looked" not in strategies(run.newest)
+    assert run.rows("mini.of_looked") == [{"n": 8}]
+    comparisons = {it.model: it for it in run.verify()}
+    assert comparisons["of_custom"].is_equal
+    assert comparisons["of_custom"].note == ""
+    assert exit_code([comparisons["custom"]]) == 3
+
+    # dbt beside it.
+    run.runtime.dbt.build(only=["model.mini.custom"], data_tests=False)
+    run.refresh()
+    assert reasons(run.newest)["custom"] == "OWN_MATERIALIZATION"
+    run.edit("models/custom.sql", f"{{{{ config(materialized='noted') }}}} {TOTALS} limit 1")
+    run.refresh()
+    assert len(run.rows("mini.custom")) == 1
+    assert reasons(run.newest)["custom"] == "FINGERPRINT_CHANGED"
+    assert "of_custom" not in run.differing()
 
 
 def test_a_model_that_breaks_its_contract_is_refused_as_dbt_refuses_it(

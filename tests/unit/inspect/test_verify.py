@@ -44,7 +44,7 @@ def test_a_selection_without_rows_of_its_own_is_refused(
     assert stopped == [True]
 
 
-def test_a_model_that_builds_alone_make_is_told_as_not_compared(tmp_path: Path) -> None:
+def test_a_model_of_a_custom_materialization_is_told_as_not_compared(tmp_path: Path) -> None:
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
     warehouse = Warehouse(tmp_path)
 
@@ -52,5 +52,5 @@ def test_a_model_that_builds_alone_make_is_told_as_not_compared(tmp_path: Path) 
 
     assert verify.exit_code([found]) == 3
     assert found.to_json()["is_equal"] is None
-    assert "which only builds run" in found.note
+    assert "whose rows dbt alone knows" in found.note
     assert list(verify.verify_models(spark, warehouse, _project("view"), SNAPSHOT)) == []

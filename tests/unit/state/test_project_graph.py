@@ -86,14 +86,16 @@ def test_a_graph_that_cannot_be_read_is_none(place: StoragePlace) -> None:
 
 def test_a_project_serves_what_an_exposure_names_if_it_is_a_table(place: StoragePlace) -> None:
     view = replace(PROJECT.models["model.gold.hours"], materialized="view")
+    own = replace(view, materialized="other", filled="partly")
     answers = [serves_nothing(place)]
 
     for project in (
         PROJECT,
+        replace(PROJECT, models={own.unique_id: own}),
         replace(PROJECT, exposures={}),
         replace(PROJECT, models={view.unique_id: view}),
     ):
         keep_graph(place, project)
         answers.append(serves_nothing(place))
 
-    assert answers == [False, False, True, True]
+    assert answers == [False, False, False, True, True]

@@ -15,6 +15,17 @@ KEPT: dict[str, Any] = {"materialized": "incremental", "config": {"full_refresh"
 LOG, ORDERS = "model.m.run_log", "model.m.orders"
 
 
+def test_a_custom_materialization_is_a_table_once_the_warehouse_has_it() -> None:
+    own = {LOG: make_model(LOG, compiled_code=ROWS, materialized="other")}
+    project = Project("m", ".", "m", {}, own, {}, {})
+
+    made = with_filled_tables(project, NO_HOOKS, is_table="m.run_log".__eq__).models[LOG]
+
+    assert (made.filled, made.is_stored, made.is_of_dbt) == ("partly", True, True)
+    other = with_filled_tables(project, NO_HOOKS).models[LOG]
+    assert (other.is_stored, other.is_of_dbt) == (False, False)
+
+
 def filled(sql: str, hooks: Hooks = NO_HOOKS, **other: Any) -> str:
     models = {
         ORDERS: make_model(ORDERS, compiled_code="select * from raw.orders"),
