@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_OWN_MATERIALIZATION = "of a custom materialization, whose rows dbt alone knows"
+_CUSTOM = "of a custom materialization, whose rows dbt alone knows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class _Verification:
             if (query := self.tables.stored.get(unique_id)) is not None:
                 comparison = self._compared(query)
             else:
-                comparison = Comparison(short_name(model.unique_id), False, note=_OWN_MATERIALIZATION)
+                comparison = Comparison(short_name(model.unique_id), False, note=_CUSTOM)
             if chosen is None or unique_id in chosen:
                 yield comparison
 
@@ -252,7 +252,7 @@ class _Verification:
             is_own = model.materialized == "other"
             note = "an input, not recomputed"
             if is_own:
-                note = _OWN_MATERIALIZATION
+                note = _CUSTOM
             elif model.filled != "no":
                 note = "filled by hooks: not compared"
             return Comparison(short_name(model.unique_id), not is_own, stored_rows, note)
@@ -279,7 +279,7 @@ class _Verification:
             why = "not declared as a source"
             kinds = {model.relation: model.materialized for model in self.project.models.values()}
             if "other" in map(kinds.get, foreign):
-                why = _OWN_MATERIALIZATION
+                why = _CUSTOM
             elif not kinds.keys().isdisjoint(foreign):
                 why = "read with the settings of another session"
             note = f"cannot be recomputed: {', '.join(foreign)} {verb} {why}"

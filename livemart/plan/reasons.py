@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Of tables that dbt alone writes, and a refresh takes over.
+# A refresh takes these tables over: dbt alone writes them.
 WRITTEN_BY_DBT = ("FILLED_BY_HOOKS", "OWN_MATERIALIZATION")
 # Complete: a code that is added here is added to docs/refresh.md.
 REASON_CODES = frozenset(

@@ -24,8 +24,8 @@ _OF_THE_GRAPH = ("model.", "snapshot.", "test.")
 class CompiledProject:
     """A project as it was read: dbt's data on each node, and the graph that is computed from them.
 
-    `is_table`: whether the warehouse has a table of this name; `refused`: dbt's message for each
-    node that it could not compile; `samples`: SQL of nodes in the two fixed runs, empty where dbt
+    `is_table`: whether the warehouse has a table of this name. `refused`: dbt's message for each
+    node that it could not compile. `samples`: SQL of nodes in the two fixed runs, empty where dbt
     refuses it.
     """
 

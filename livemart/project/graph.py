@@ -258,9 +258,7 @@ class Model:
 
         A materialization of the project's own may make something else.
         """
-        return self.materialized in STORED or (
-            self.materialized == "other" and self.filled != "no"
-        )
+        return self.materialized in STORED or (self.materialized == "other" and self.filled != "no")
 
     @property
     def is_of_dbt(self) -> bool:

@@ -237,7 +237,7 @@ class _Refresher:
         """Return the state of a query whose rows dbt alone writes: its table as it is."""
         warehouse = self.context.warehouse
         generation = before.generation if before is not None else 0
-        # Of a dbt snapshot alone the plan has no reason.
+        # The plan of a dbt snapshot has no reason.
         reason = next((it.code for it in query.plan.reasons), "FILLED_BY_HOOKS")
         return ModelState(
             version=warehouse.version(query.relation),

@@ -35,7 +35,7 @@ _TYPES_OF_TIME = ("timestamp", "timestamp_ntz", "date")
 _NOTES = {
     "incremental": "kept fresh from the full SQL: the code in is_incremental() is not used",
     "snapshot": "made by dbt in `livemart build`, and when they are new or edited",
-    "other": "custom materialization: made by dbt, in a refresh as well once a build has made its table",
+    "other": "custom materialization: made by dbt, once built in a refresh as well",
     "python": "cannot run: method session supports only SQL",
 }
 

@@ -200,7 +200,7 @@ def test_a_table_of_a_custom_materialization_is_made_when_its_inputs_change(
     assert reasons(run.newest)["custom"] == "OWN_MATERIALIZATION"
     # It reads nothing.
     assert run.newest.models["model.mini.fixed"].version == first.version
-    # A view has no rows of its own.
+    # A view stores no rows.
     assert "looked" not in strategies(run.newest)
     assert run.rows("mini.of_looked") == [{"n": 8}]
     comparisons = {it.model: it for it in run.verify()}
