@@ -21,6 +21,7 @@ from livemart.project.manifest import prepare_nodes
 from livemart.project.node_results import NodeProgress, as_compiled, node_progress
 from livemart.project.profiles import profiles_folder
 from livemart.project.questions import QuestionLog
+from livemart.project.yaml_places import empty_lists
 from livemart.storage.location import StoragePlace
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class DbtInvocations:
         if self.manifest is None:
             result = self.invoke(["parse", "--no-write-json"])
             if not result.success:
-                raise self.failed(result.exception)
+                raise self.failed(self._placed(result.exception))
             self.manifest = result.result
             prepare_nodes(self.manifest)
         # Else dbt takes the ephemeral inputs of a node for injected already, and leaves them out.
@@ -144,6 +145,19 @@ class DbtInvocations:
                 node.extra_ctes_injected = False
                 node.extra_ctes = []
         return self.manifest
+
+    def _placed(self, error: object) -> object:
+        """Return an error of dbt's, with the places of empty lists where that may be its cause."""
+        if not isinstance(error, TypeError):
+            return error
+        files = (file.relative_to(self.project_dir) for file in self.project_dir.rglob("*.y*ml"))
+        places = [
+            f"{file}:{line}: nothing below `{key}`"
+            for file in sorted(files)
+            if not any(part.startswith(".") or part == "target" for part in file.parts)
+            for key, line in empty_lists((self.project_dir / file).read_text("utf-8", "replace"))
+        ]
+        return "\n".join([*places, str(error)])
 
     def invoke(self, arguments: Sequence[str]) -> dbtRunnerResult:
         """Run a command of dbt's, while it is `held`; its failure is a part of the result."""

@@ -21,6 +21,7 @@ _NEAR = 0.8
 # How deep keys are found below `livemart`: `page: {formats: {share: percent}}`.
 _DEPTH = 3
 # Twenty times as fast, where PyYAML was built with it.
+_LISTS = ("sources", "tables", "versions")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -181,6 +182,31 @@ def _scalars(node: yaml.Node) -> set[str]:
     if isinstance(node, yaml.SequenceNode):
         parts = node.value
     return {word for part in parts for word in _scalars(part)}
+
+
+def empty_lists(text: str) -> list[tuple[str, int]]:
+    """Return each key of a YAML file that dbt reads a list from, and that has none; and its line.
+
+    dbt 1.11 fails on these keys alone without the name of the file.
+
+    >>> empty_lists("sources:\\n  - name: raw\\n    tables:")
+    [('tables', 3)]
+    """
+    found, stack = [], [_composed(text)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, yaml.SequenceNode):
+            stack += node.value
+        for key, value in _pairs(node):
+            items = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            if key.value in _LISTS and any(map(_is_nothing, items)):
+                found.append((str(key.value), key.start_mark.line + 1))
+            stack.append(value)
+    return sorted(found, key=lambda it: it[1])
+
+
+def _is_nothing(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
 
 
 def repeated_columns(text: str, *steps: tuple[str, str]) -> tuple[str, ...]:

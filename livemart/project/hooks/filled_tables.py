@@ -24,6 +24,7 @@ _WRITES = re.compile(
     rf"|create\s+or\s+replace\s+table|restore\s+(?:table\s+)?)\s+{_NAME}",
     re.IGNORECASE | re.DOTALL,
 )
+_IMMEDIATE = re.compile(r"execute\s+immediate\s+(['\"])(.*)\1", re.IGNORECASE | re.DOTALL)
 _REF = re.compile(r"\bref\s*\((?:[^()]*,)?\s*['\"](\w+)['\"]\s*(?:,\s*v\w*\s*=[^()]*)?\)")
 _THIS = re.compile(r"\{\{-?\s*this\s*-?\}\}")
 # A condition, a loop or a comment of a template.
@@ -120,7 +121,9 @@ def _is_unknown(statement: str) -> bool:
 def _statement_in(hook: str) -> str:
     """Return the statement of a hook; of one that is not rendered, behind all conditions."""
     text = hook.removeprefix(NOT_RENDERED)
-    return bare_statement(text if text == hook else _BLOCK.sub(" ", text))
+    statement = bare_statement(text if text == hook else _BLOCK.sub(" ", text))
+    quoted = _IMMEDIATE.match(statement)
+    return statement if quoted is None else bare_statement(quoted[2])
 
 
 def _reads_nothing(sql: str) -> bool:

@@ -50,6 +50,26 @@ def test_an_error_has_each_reason_that_dbt_gave_before_once(tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("yaml", "place"),
+    [
+        ("sources:\n  - name: raw\n    tables:\n", "models/x.yml:3: nothing below `tables`"),
+        ("sources:\n- {name: raw, tables: [null]}\n", "models/x.yml:2: nothing below `tables`"),
+        ("sources:\n", "models/x.yml:1: nothing below `sources`"),
+        ("models:\n- {name: orders, versions: }\n", "models/x.yml:2: nothing below `versions`"),
+    ],
+)
+def test_a_list_without_elements_has_its_place(jaffle: Path, yaml: str, place: str) -> None:
+    """dbt 1.11 says that None is not iterable, and nothing else."""
+    (jaffle / "models" / "x.yml").write_text(yaml)
+
+    with pytest.raises(ConfigError) as caught:
+        Dbt(jaffle).parse()
+
+    assert caught.value.code == "DBT_FAILED"
+    assert caught.value.message.splitlines()[0] == place
+
+
 def test_a_project_that_asks_while_it_is_compiled_needs_spark(tmp_path: Path) -> None:
     error = invocations(tmp_path).failed("the project asks the database while it is compiled: x")
 
