@@ -6,6 +6,7 @@ the change feed say of each commit, with copies that came and went netted out.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from livemart.delta.log import Action, LogFile, log_file, read_entry
 from livemart.delta.parquet import read_change_file
 from livemart.delta.table_schema import OnlySparkError
 from livemart.errors import RefreshError, first_lines
+from livemart.limits import MOST_CHANGED_ROWS
 from livemart.storage.storage import Storage
 
 # For each table: a reader is one snapshot behind, which is one or two commits.
@@ -34,6 +36,7 @@ class NetChanges:
         self._changes: OrderedDict[LogFile, pa.Table] = OrderedDict()
         self._newest: dict[str, deque[LogFile]] = {}
         self._bytes = 0
+        self._too_large: set[LogFile] = set()
 
     def keep(self, table: Storage, version: int, change: pa.Table) -> None:
         """Keep the net change of a commit, of the form that `between` returns."""
@@ -71,19 +74,31 @@ class NetChanges:
             row that is there more or less often.
 
         Raises:
-            RefreshError: CDF_UNAVAILABLE.
+            RefreshError: CDF_UNAVAILABLE, if the rows are too many to be held in memory, too.
         """
         if from_version > to_version:
             raise changes_unavailable(
                 relation, from_version, f"the table is at version {to_version}"
             )
-        pieces = []
+        pieces, count = [], 0
         for version in range(from_version + 1, to_version + 1):
             file = log_file(table, version)
             with self._lock:
                 cached = None if file is None else self._changes.get(file)
+                is_too_large = file in self._too_large
             fits = cached is not None and cached.drop_columns([WEIGHT]).schema.equals(schema)
-            pieces.append(cached if fits else _logged_change(table, relation, version, schema))
+            piece = cached if fits else None
+            if piece is None and not is_too_large:
+                piece = _logged_change(table, relation, version, schema)
+            if piece is None:
+                if file is not None:
+                    # Each reader of the table asks for it.
+                    self._too_large.add(file)
+                raise _too_large(relation, version)
+            pieces.append(piece)
+            count += piece.num_rows
+            if count > MOST_CHANGED_ROWS:
+                raise _too_large(relation, version)
         if len(pieces) == 1:
             return pieces[0]
         stacked = pa.concat_tables(pieces) if pieces else _nothing(schema)
@@ -91,14 +106,26 @@ class NetChanges:
         return net_rows(stacked.select(schema.names), stacked.column(WEIGHT))
 
 
-def _logged_change(table: Storage, relation: str, version: int, schema: pa.Schema) -> pa.Table:
-    """Read the net change of one commit from its change files, or from the files it swapped."""
+def _too_large(relation: str, version: int) -> RefreshError:
+    reason = f"they are more than {MOST_CHANGED_ROWS:,} rows"
+    return changes_unavailable(relation, version, reason)
+
+
+def _logged_change(
+    table: Storage, relation: str, version: int, schema: pa.Schema
+) -> pa.Table | None:
+    """Read the net change of one commit from its change files, or from the files it swapped.
+
+    Returns:
+        As `between`; None if these hold more rows than are held in memory.
+    """
     entry = read_entry(table, version)
     if entry is None:
         raise changes_unavailable(relation, version, "its log entry was removed")
     wide = schema.append(pa.field("_change_type", pa.string()))
     pieces: list[pa.Table] = []
     signs: list[pa.Array] = []
+    count = 0
     try:
         for action in entry.cdc:
             rows = read_change_file(table, action, wide)
@@ -106,9 +133,15 @@ def _logged_change(table: Storage, relation: str, version: int, schema: pa.Schem
             added = pc.is_in(kinds, pa.array(["insert", "update_postimage"]))
             signs.append(pc.if_else(added, 1, -1).combine_chunks())
             pieces.append(rows.drop_columns(["_change_type"]))
+            count += rows.num_rows
+            if count > MOST_CHANGED_ROWS:
+                return None
         swapped: Sequence[tuple[int, Action]] = (
             [] if entry.cdc else [*((1, a) for a in entry.adds), *((-1, r) for r in entry.removes)]
         )
+        # Mostly the log says so, before any file is read.
+        if sum(_row_count(action) for _, action in swapped) > MOST_CHANGED_ROWS:
+            return None
         for sign, action in swapped:
             if not action.get("dataChange", True):
                 continue
@@ -117,6 +150,9 @@ def _logged_change(table: Storage, relation: str, version: int, schema: pa.Schem
             rows = read_change_file(table, action, schema)
             signs.append(pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows))
             pieces.append(rows)
+            count += rows.num_rows
+            if count > MOST_CHANGED_ROWS:
+                return None
     except (FileNotFoundError, OnlySparkError) as error:
         raise changes_unavailable(relation, version, first_lines(error)) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -125,6 +161,12 @@ def _logged_change(table: Storage, relation: str, version: int, schema: pa.Schem
         return _nothing(schema)
     weights = pa.chunked_array([sign.cast(pa.int64()) for sign in signs])
     return net_rows(pa.concat_tables(pieces).combine_chunks(), weights)
+
+
+def _row_count(action: Action) -> int:
+    """Return how many rows that changed a file has by the log; 0 if it does not say."""
+    stats = action.get("stats") if action.get("dataChange", True) else None
+    return int(json.loads(stats).get("numRecords", 0)) if stats else 0
 
 
 def _nothing(schema: pa.Schema) -> pa.Table:

@@ -164,7 +164,7 @@ def _difference(
     inputs: PinnedInputs,
     stored: PinnedTable,
 ) -> pa.Table | None:
-    """Return the rows that differ; None if the query yields columns that are not the table's."""
+    """Return the rows that differ; None if they are many, or the columns are not the table's."""
     plan = query.plan
     tables = _pinned_tables(plan, inputs)
     if tables is not None and _are_few(context, plan, stored, tables):
@@ -218,7 +218,10 @@ def _difference_in_arrow(
         frame = views.frame(plan.flat.over(lambda mention: views.whole(tables[mention.relation])))
         if not _is_like(frame.schema, stored):
             return None
-        rows = rows_of(frame)
+        # Few rows may be joined to many; one more than is kept tells.
+        rows = rows_of(frame.limit(ROWS_IN_MEMORY + 1))
+        if rows.num_rows > ROWS_IN_MEMORY:
+            return None
     names = {name.lower(): name for name in rows.column_names}
     new = rows.select([names[name.lower()] for name in stored.schema.names])
     new = new.rename_columns(stored.schema.names).cast(stored.schema)
@@ -243,7 +246,9 @@ def _difference_in_spark(
     if plan.flat is not None and tables is not None:
         places = len(plan.flat.occurrences) + 1
         spark = session_for(spark, (stored, *tables.values()), places, [text])
-    return rows_of(spark.sql(str(counted_difference(schema, sides))))
+    # One more than is kept: the table is replaced then.
+    limit = f" limit {ROWS_IN_MEMORY + 1}"
+    return rows_of(spark.sql(str(counted_difference(schema, sides)) + limit))
 
 
 def _is_like(query: StructType, stored: PinnedTable) -> bool:

@@ -10,11 +10,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from livemart.arrow.bags import WEIGHT
+from livemart.delta import changes
 from livemart.delta.changes import NetChanges
-from livemart.delta.log import log_file, log_name
+from livemart.delta.log import Action, log_file, log_name
+from livemart.delta.parquet import read_change_file
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from livemart.storage.opening import open_storage
+from livemart.storage.storage import Storage
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
 
@@ -39,20 +42,51 @@ def test_changes_across_a_changed_column_are_unavailable(warehouse: Warehouse) -
         warehouse.changes(RELATION, 1, 2)
 
 
+def test_a_change_of_too_many_rows_is_not_read(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A year that is delivered again would fill the memory of whoever asks for its rows."""
+    read: list[str] = []
+
+    def noted(table: Storage, action: Action, schema: pa.Schema) -> pa.Table:
+        read.append(action["path"])
+        return read_change_file(table, action, schema)
+
+    monkeypatch.setattr(changes, "read_change_file", noted)
+    warehouse.create(RELATION, SMALL)
+    rows = [(n, "a", 0, 1) for n in range(3)]
+    for number in (1, 2):
+        warehouse.commit(RELATION, diff(*rows[number - 1 :]), tag(number))
+    warehouse.commit(RELATION, diff((1, "a", 2, 0), (2, "a", 2, 0)), tag(3))
+    fresh = Warehouse(warehouse.place)
+    monkeypatch.setattr(changes, "MOST_CHANGED_ROWS", 2)
+
+    # The log says how many rows a commit adds; files of changes are counted as they are read.
+    # That a commit has too many is remembered.
+    for first, last, files in ((0, 1, 0), (1, 2, 1), (1, 3, 2), (2, 3, 0)):
+        read.clear()
+        if (first, last) == (1, 2):
+            assert fresh.changes(RELATION, first, last).num_rows == 2
+        else:
+            with pytest.raises(RefreshError, match="CDF_UNAVAILABLE.* they are more than 2 rows"):
+                fresh.changes(RELATION, first, last)
+        assert len(read) == files, (first, last)
+
+
 def test_changes_of_the_newest_commits_alone_stay_in_memory(tmp_path: Path) -> None:
     """Each batch leaves some: over a day they would fill what all of them may take."""
     table = open_storage(tmp_path)
-    changes, schema = NetChanges(1 << 20), pa.schema([("n", pa.int64())])
+    kept, schema = NetChanges(1 << 20), pa.schema([("n", pa.int64())])
     # Some versions are of others: none of those is kept.
     for version in (*range(0, 60, 3), *range(60, 80)):
         # A reader of the log finds no row.
         table.put(log_name(version), b'{"commitInfo": {}}')
-        changes.keep(table, version, pa.table({"n": [version], WEIGHT: [1]}))
+        kept.keep(table, version, pa.table({"n": [version], WEIGHT: [1]}))
 
     def found(version: int) -> bool:
         file = log_file(table, version)
         return file is not None and bool(
-            changes.between(table, RELATION, schema, version - 1, version).num_rows
+            kept.between(table, RELATION, schema, version - 1, version).num_rows
         )
 
     assert [version for version in range(1, 80) if found(version)] == list(range(64, 80))

@@ -69,8 +69,14 @@ class _Engine:
         self._connection.register(name, rows)
 
     def sql(self, text: str) -> SimpleNamespace:
-        rows = self._connection.sql(text).to_arrow_table()
-        return SimpleNamespace(toArrow=lambda: rows, schema=spark_schema(rows.schema))
+        return self._frame(self._connection.sql(text).to_arrow_table())
+
+    def _frame(self, rows: pa.Table) -> SimpleNamespace:
+        return SimpleNamespace(
+            toArrow=lambda: rows,
+            schema=spark_schema(rows.schema),
+            limit=lambda count: self._frame(rows.slice(0, count)),
+        )
 
 
 class _Refresh:
@@ -160,6 +166,19 @@ def test_a_full_refresh_without_a_difference_commits_no_row(
 
     assert commit.rows_changed == 0
     assert refresh.warehouse.version("m.ranked") == before
+
+
+def test_few_rows_that_become_many_are_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refresh = _Refresh(tmp_path, monkeypatch)
+    refresh.write("s.sales", _sales(1, 3, 5))
+    refresh.write("m.ranked", _ranked(1, 3))
+    monkeypatch.setattr(full, "ROWS_IN_MEMORY", 2)
+
+    refresh.run()
+
+    assert len(refresh.overwritten) == 1
 
 
 def test_a_table_of_another_type_is_replaced(
