@@ -192,7 +192,7 @@ def empty_lists(text: str) -> list[tuple[str, int]]:
     >>> empty_lists("sources:\\n  - name: raw\\n    tables:")
     [('tables', 3)]
     """
-    found, stack = [], [_composed(text)]
+    empty, stack = [], [_composed(text)]
     while stack:
         node = stack.pop()
         if isinstance(node, yaml.SequenceNode):
@@ -200,9 +200,9 @@ def empty_lists(text: str) -> list[tuple[str, int]]:
         for key, value in _pairs(node):
             items = value.value if isinstance(value, yaml.SequenceNode) else [value]
             if key.value in _LISTS and any(map(_is_nothing, items)):
-                found.append((str(key.value), key.start_mark.line + 1))
+                empty.append((str(key.value), key.start_mark.line + 1))
             stack.append(value)
-    return sorted(found, key=lambda it: it[1])
+    return sorted(empty, key=lambda it: it[1])
 
 
 def _is_nothing(node: yaml.Node) -> bool:

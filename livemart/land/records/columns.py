@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 from livemart.epoch import epoch_micros
 from livemart.land.records.schema import TIMESTAMP
 
-_LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
-_ZONED = _LOCAL + r"(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])$"
+_LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
+_ZONED = _LOCAL + r"(Z|[+-](0[0-9]|1[0-7])(:?[0-5][0-9])?)$"
+# Digits beyond microseconds, as Java and Go write them.
+_FINER = r"(\.[0-9]{6})[0-9]{1,3}"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _FIRST = epoch_micros(datetime(1, 1, 1, tzinfo=UTC))
 _LAST = epoch_micros(datetime(9999, 12, 31, tzinfo=UTC))
@@ -123,14 +125,17 @@ def _plain_pattern(kind: pa.DataType) -> str:
 
 
 def _timestamps(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if kind.tz is not None and _all_match(column, _ZONED):
-        instants = column.cast(TIMESTAMP).cast(pa.int64())
-    elif _all_match(column, _LOCAL + "$"):
-        instants = column.cast(pa.timestamp("us")).cast(pa.int64())
-    else:
-        raise UnlikeError
-    check_range(instants)
-    return instants.cast(kind)
+    for finer in (False, True):
+        texts = pc.replace_substring_regex(column, _FINER, r"\1") if finer else column
+        if kind.tz is not None and _all_match(texts, _ZONED):
+            instants = texts.cast(TIMESTAMP).cast(pa.int64())
+        elif _all_match(texts, _LOCAL + "$"):
+            instants = texts.cast(pa.timestamp("us")).cast(pa.int64())
+        else:
+            continue
+        check_range(instants)
+        return instants.cast(kind)
+    raise UnlikeError
 
 
 def _finite(column: pa.Array, kind: pa.DataType) -> pa.Array:

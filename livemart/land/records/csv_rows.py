@@ -19,9 +19,9 @@ import pyarrow.csv as pcsv
 
 from livemart.land.records.columns import UnlikeError, from_plain_text, is_plain_text
 from livemart.land.records.exact_values import MalformedError, decode_text, parse_json
-from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import MAX_RECORD_BYTES, Chunk, Group
 from livemart.land.records.one_by_one import read_one_by_one, require_size
+from livemart.land.records.pieces import read_in_pieces
 from livemart.land.records.runs import CutLine
 
 # A quote that is never closed takes at most so many lines with it before it is given up.
@@ -68,7 +68,7 @@ def read_csv_rows(group: Group, header: Header, records: Sequence[Line]) -> Chun
     """
     is_plain = all(is_plain_text(field.type) for field in group.schema.arrow)
     fast = partial(_by_arrow, group, header) if is_plain else None
-    return read_in_halves(group, records, fast, partial(_exactly, group, header))
+    return read_in_pieces(group, records, fast, partial(_exactly, group, header))
 
 
 def _by_arrow(

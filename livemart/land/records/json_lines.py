@@ -16,10 +16,10 @@ import pyarrow.json as pj
 from livemart.land.records.columns import UnlikeError, from_text, text_type
 from livemart.land.records.debezium.change_record import ChangeRecords
 from livemart.land.records.exact_values import MalformedError, parse_json
-from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import Chunk, Group
 from livemart.land.records.misread import misread_json
 from livemart.land.records.one_by_one import read_one_by_one
+from livemart.land.records.pieces import read_in_pieces
 
 
 def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
@@ -35,7 +35,7 @@ def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
         return read_one_by_one(group, lines, changes.fields)
     kind = text_type(pa.struct(list(group.schema.arrow)))
     fast = None if kind is None else partial(_by_arrow, group, pa.schema(list(kind)))
-    return read_in_halves(group, lines, fast, partial(read_one_by_one, group, fields=parse_object))
+    return read_in_pieces(group, lines, fast, partial(read_one_by_one, group, fields=parse_object))
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:

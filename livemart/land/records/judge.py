@@ -22,7 +22,7 @@ from livemart.land.records.exact_values import PASSED_OVER, converter
 from livemart.land.records.origin import Place
 from livemart.land.records.runs import line_size
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
-from livemart.land.records.untyped_values import Convert, Rescued, compact
+from livemart.land.records.untyped_values import Convert, Rescued
 from livemart.project.graph import RecordRules, RowRules, SourceTable
 from livemart.project.landing_columns import ORIGIN, RESCUED
 
@@ -181,20 +181,6 @@ def refused_by(judged: pa.Table, position: int) -> pa.Table:
 def verdict(kind: str, position: int) -> str:
     """Return the name of the column that holds the code or detail of a group's n-th source."""
     return f"_{kind}_{position}"
-
-
-def convert_fields(group: Group, record: dict[str, Any]) -> tuple[list[Any], Rescued]:
-    """Return the declared values of a record, in order, and its rescued fields.
-
-    Raises:
-        MisfitError: a value does not fit its type.
-    """
-    rescued: Rescued = {name: compact(record[name]) for name in record.keys() - group.known_names}
-    values = [
-        None if (value := record.get(name)) is None else convert(value, name, rescued)
-        for name, convert in group.converters
-    ]
-    return values, rescued
 
 
 def to_rows(group: Group, values: Sequence[Sequence[Any]], rescued: Sequence[Rescued]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Reads records one by one, exactly: each becomes a row, or is refused with its reason.
+"""Parses records one by one, exactly: each becomes a row, or is refused with its reason.
 
 Used by the readers of JSON, CSV and text; what is read faster equals this.
 """
@@ -6,19 +6,14 @@ Used by the readers of JSON, CSV and text; what is read faster equals this.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
+from livemart.land.records.by_columns import convert_columns
 from livemart.land.records.exact_values import MalformedError, TooLargeError
-from livemart.land.records.judge import (
-    MAX_RECORD_BYTES,
-    Chunk,
-    Group,
-    Refused,
-    convert_fields,
-    to_rows,
-)
+from livemart.land.records.judge import MAX_RECORD_BYTES, Chunk, Group, Refused
 from livemart.land.records.runs import line_size
-from livemart.land.records.untyped_values import MisfitError, Rescued
+from livemart.land.records.untyped_values import MisfitError
 
 
 def read_one_by_one(
@@ -33,22 +28,24 @@ def read_one_by_one(
         records: number and content of each.
         fields: returns a record's values by name; raises MalformedError.
     """
-    values: list[list[Any]] = []
-    rescued: list[Rescued] = []
-    accepted: list[tuple[int, bytes]] = []
+    parsed: list[dict[str, Any]] = []
+    readable: list[tuple[int, bytes]] = []
     refused: list[Refused] = []
     for number, raw in records:
         try:
             require_size(raw)
-            converted, unknown = convert_fields(group, fields(raw))
+            parsed.append(fields(raw))
         except (MisfitError, MalformedError) as error:
             refused.append(Refused(number, error.code, str(error), raw))
         else:
-            values.append(converted)
-            rescued.append(unknown)
-            accepted.append((number, raw))
-    rows = to_rows(group, values, rescued)
+            readable.append((number, raw))
+    rows, misfits = convert_columns(group, parsed)
+    for position, misfit in misfits.items():
+        number, raw = readable[position]
+        refused.append(Refused(number, misfit.code, str(misfit), raw))
+    accepted = [record for position, record in enumerate(readable) if position not in misfits]
     numbers = [number for number, _ in accepted]
+    refused.sort(key=attrgetter("line"))
     return Chunk(rows, numbers, lambda row: accepted[row][1], refused)
 
 

@@ -68,7 +68,7 @@ def test_a_change_of_too_many_rows_is_not_read(
         if (first, last) == (1, 2):
             assert fresh.changes(RELATION, first, last).num_rows == 2
         else:
-            with pytest.raises(RefreshError, match="CDF_UNAVAILABLE.* they are more than 2 rows"):
+            with pytest.raises(RefreshError, match=r"CDF_UNAVAILABLE.* they are more than 2 rows"):
                 fresh.changes(RELATION, first, last)
         assert len(read) == files, (first, last)
 

@@ -7,6 +7,7 @@ all others are read record by record, exactly.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,13 +107,21 @@ def _form(file: pq.ParquetFile) -> _Form:
 
 def _chunk(group: Group, batch: pa.RecordBatch, first: int, form: _Form) -> Chunk:
     numbers = range(first, first + batch.num_rows)
-    try:
-        rows = _read_batch(group, batch, form.calendar)
-    except (UnlikeError, pa.ArrowException):
-        return read_typed_records(group, list(zip(numbers, _records(batch, form), strict=True)))
-    return Chunk(
-        rows, numbers, lambda row: written_record(_records(batch.slice(row, 1), form)[0]), []
-    )
+
+    def written(row: int) -> bytes:
+        return written_record(_records(batch.slice(row, 1), form)[0])
+
+    ready = _ready_columns(group, batch, form.calendar)
+    others = [name for name in batch.schema.names if name not in ready and _says(batch, name)]
+    if others or len(ready) < len(group.schema.names):
+        records = _records(batch.select(others), form) if others else [{}] * batch.num_rows
+        return read_typed_records(group, list(zip(numbers, records, strict=True)), written, ready)
+    columns = [ready[name] for name in group.schema.names]
+    return Chunk(unrescued(group, columns, batch.num_rows), numbers, written, [])
+
+
+def _says(batch: pa.RecordBatch, name: str) -> bool:
+    return bool(batch.column(name).null_count < batch.num_rows)
 
 
 def _records(batch: pa.RecordBatch, form: _Form) -> list[dict[str, Any]]:
@@ -124,18 +133,16 @@ def _records(batch: pa.RecordBatch, form: _Form) -> list[dict[str, Any]]:
     return records
 
 
-def _read_batch(group: Group, batch: pa.RecordBatch, calendar: Calendar) -> pa.Table:
-    """Return the rows unchanged; raises if the exact reader might read a value otherwise."""
-    names = batch.schema.names
-    for name in set(names) - group.known_names:
-        if batch.column(name).null_count < batch.num_rows:
-            raise UnlikeError
-    arrays = []
+def _ready_columns(group: Group, batch: pa.RecordBatch, calendar: Calendar) -> dict[str, pa.Array]:
+    """Return the declared columns by name, but those that the exact reader may read otherwise."""
+    columns = {}
     for field in group.schema.arrow:
-        is_present = field.name in group.known_names and field.name in names
-        column = batch.column(field.name) if is_present else pa.nulls(batch.num_rows, field.type)
-        arrays.append(_as_declared(column, field.type, calendar))
-    return unrescued(group, arrays, batch.num_rows)
+        if field.name not in batch.schema.names:
+            columns[field.name] = pa.nulls(batch.num_rows, field.type)
+            continue
+        with suppress(UnlikeError, pa.ArrowException):
+            columns[field.name] = _as_declared(batch.column(field.name), field.type, calendar)
+    return columns
 
 
 def _as_declared(column: pa.Array, kind: pa.DataType, calendar: Calendar) -> pa.Array:

@@ -7,19 +7,22 @@ column means the same in every format. Its record is written that way in a dead 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
+
+from livemart.land.records.by_columns import convert_columns
 from livemart.land.records.exact_values import MalformedError, refuse_characters
-from livemart.land.records.judge import Chunk, Group, Refused, convert_fields, to_rows
+from livemart.land.records.judge import Chunk, Group, Refused
 from livemart.land.records.untyped_values import (
     MisfitError,
     Number,
     PackedInterval,
     RepeatedKeys,
-    Rescued,
     Unreadable,
     compact,
 )
@@ -28,34 +31,49 @@ from livemart.project.spark_types import SparkType
 _BINARY = "binary"
 
 
-def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, Any]]]) -> Chunk:
+def read_typed_records(
+    group: Group,
+    records: Sequence[tuple[int, Mapping[str, Any]]],
+    whole: Callable[[int], bytes] | None = None,
+    ready: Mapping[str, pa.Array] = MappingProxyType({}),
+) -> Chunk:
     """Return the rows of some records, and the records that could not become one.
 
     Args:
         group: columns of the records.
         records: number and values by name, as Python's own types.
+        whole: returns the n-th record as JSON text, if `records` have a part of its fields.
+        ready: the columns that are read already, by name; `records` have none of them.
     """
     kinds = dict(group.schema.columns)
-    values: list[list[Any]] = []
-    rescued: list[Rescued] = []
-    accepted: list[tuple[int, Mapping[str, Any]]] = []
-    refused: list[Refused] = []
-    for number, record in records:
+    written = whole or (lambda position: written_record(records[position][1]))
+    parsed: list[dict[str, Any]] = []
+    readable: list[int] = []
+    refusals: dict[int, MisfitError | MalformedError] = {}
+    for position, (_, record) in enumerate(records):
         try:
             fields = {name: as_in_json(value, kinds.get(name)) for name, value in record.items()}
             refuse_characters(fields)
-            converted, unknown = convert_fields(group, fields)
         except (MisfitError, MalformedError) as error:
-            refused.append(Refused(number, error.code, str(error), written_record(record)))
+            refusals[position] = error
         else:
-            values.append(converted)
-            # A field that says nothing is no drift: every record of such a file has all fields.
-            rescued.append({name: text for name, text in unknown.items() if text is not None})
-            accepted.append((number, record))
-    rows = to_rows(group, values, rescued)
-    numbers = [number for number, _ in accepted]
+            parsed.append(fields)
+            readable.append(position)
+    if refusals:
+        ready = {
+            name: column.take(pa.array(readable, pa.int64())) for name, column in ready.items()
+        }
+    # A field that says nothing is no drift: every record of such a file has all fields.
+    rows, misfits = convert_columns(group, parsed, ready=ready, keeps_null=False)
+    refusals |= {readable[place]: error for place, error in misfits.items()}
+    refused = [
+        Refused(records[position][0], error.code, str(error), written(position))
+        for position, error in sorted(refusals.items())
+    ]
+    accepted = [position for position in readable if position not in refusals]
+    numbers = [records[position][0] for position in accepted]
     # Only few rows are asked for their record.
-    return Chunk(rows, numbers, lambda row: written_record(accepted[row][1]), refused)
+    return Chunk(rows, numbers, lambda row: written(accepted[row]), refused)
 
 
 def as_in_json(value: Any, kind: SparkType | None = None) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from livemart.land.records import csv_rows, halves
+from livemart.land.records import csv_rows, pieces
 from tests.unit.land.records.rows import codes, good, group_of, read
 
 COLUMNS = {"id": "string", "quantity": "int", "price": "decimal(6,2)", "tags": "array<string>"}
@@ -130,7 +130,7 @@ def test_runs_that_are_read_fast_are_read_as_one_by_one(
     group = group_of(PLAIN, "csv")
 
     fast = read(group, tmp_path / "a.csv", content)
-    monkeypatch.setattr(halves, "_fast_rows", lambda *_: None)
+    monkeypatch.setattr(pieces, "_fast_rows", lambda *_: None)
     exact = read(group, tmp_path / "a.csv", content)
 
     assert fast.equals(exact)

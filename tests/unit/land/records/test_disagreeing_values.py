@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from livemart.land.records import halves
+from livemart.land.records import pieces
 from tests.disagreeing_values import KINDS, array, landed_value
 from tests.unit.land.records.rows import good, group_of, read
 
@@ -139,7 +139,7 @@ def test_every_value_lands_as_it_was_sent(
     columns = columns_of(format)
     group = group_of({"n": "int", **{name: KINDS[name].spark for name in columns}}, format)
     if not is_fast:
-        monkeypatch.setattr(halves, "_fast_rows", lambda *_: None)
+        monkeypatch.setattr(pieces, "_fast_rows", lambda *_: None)
 
     table = read(group, tmp_path / f"a.{format}", content_of(format, columns)).sort_by("n")
 

@@ -7,15 +7,14 @@ from datetime import timedelta
 import pytest
 
 from livemart.land.reasons import LetterReason
+from livemart.land.records.by_columns import convert_columns
 from livemart.land.records.judge import (
     KEPT_RECORD_BYTES,
     Chunk,
     Group,
     Refused,
     Rules,
-    convert_fields,
     judge,
-    to_rows,
     verdict,
 )
 from livemart.land.records.origin import Place
@@ -26,8 +25,7 @@ KINDS = {"id": "string", "at": "timestamp"}
 
 
 def chunk(group: Group, *records: dict[str, str], refused: tuple[Refused, ...] = ()) -> Chunk:
-    converted = [convert_fields(group, record) for record in records]
-    rows = to_rows(group, [values for values, _ in converted], [extra for _, extra in converted])
+    rows, _ = convert_columns(group, records)
     return Chunk(rows, range(1, len(records) + 1), lambda row: b"%r" % records[row], refused)
 
 

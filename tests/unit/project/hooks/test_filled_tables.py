@@ -117,7 +117,7 @@ def test_a_macro_of_a_hook_may_fill_an_empty_table_that_reads_nothing() -> None:
         f"{NOT_RENDERED} insert into {{{{ target.schema }}}}.run_log select 1",
         "from s insert into m.run_log select *",
         "execute immediate 'insert into m.run_log select ?' using 'x'",
-        f'{NOT_RENDERED} EXECUTE  IMMEDIATE "insert into {{{{ ref(\'run_log\') }}}} values (1)"',
+        f"{NOT_RENDERED} EXECUTE  IMMEDIATE \"insert into {{{{ ref('run_log') }}}} values (1)\"",
         f"{NOT_RENDERED} -- it's a log\ninsert into {{{{ ref('run_log') }}}} values (1)",
         f"{NOT_RENDERED} {{# a log #}} insert into {{{{ ref('run_log') }}}} values (1)",
         f"{NOT_RENDERED} {{% if execute %}}\n  insert into m.run_log values (1)\n{{% endif %}}",

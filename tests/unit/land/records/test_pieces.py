@@ -1,4 +1,4 @@
-"""Records that the fast reader refuses are halved, and a few read exactly; order stays."""
+"""Runs that the fast reader refuses are split, and some read exactly; order stays."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from livemart.land.records.columns import UnlikeError
-from livemart.land.records.halves import ReadColumns, Records, read_in_halves
 from livemart.land.records.judge import Chunk, to_rows
+from livemart.land.records.pieces import ReadColumns, Records, read_in_pieces
 from livemart.land.records.untyped_values import Rescued
 from tests.unit.land.records.rows import group_of
 
 GROUP = group_of({"id": "string"})
-RECORDS = [(number, f"r{number}".encode()) for number in range(1, 1_001)]
+RECORDS = [(number, f"r{number}".encode()) for number in range(1, 5_001)]
 STRANGE = 700
 
 
@@ -37,11 +37,11 @@ def test_one_strange_record_costs_few_others_the_fast_reader() -> None:
         read_exactly.extend(numbers)
         return Chunk(rows_of(records), numbers, lambda row: records[row][1], [])
 
-    chunk = read_in_halves(GROUP, RECORDS, fast, exactly)
+    chunk = read_in_pieces(GROUP, RECORDS, fast, exactly)
 
-    assert STRANGE in read_exactly and len(read_exactly) <= 24
+    assert STRANGE in read_exactly and len(read_exactly) <= 1_024
     assert list(chunk.lines) == [number for number, _ in RECORDS]
-    assert list(map(chunk.record, range(1_000))) == [raw for _, raw in RECORDS]
+    assert list(map(chunk.record, range(5_000))) == [raw for _, raw in RECORDS]
     assert chunk.rows.column("id").to_pylist() == [raw.decode() for _, raw in RECORDS]
 
 
@@ -59,6 +59,6 @@ def test_without_fast_rows_every_record_is_read_exactly_once(
         numbers.extend(number for number, _ in records)
         return Chunk(rows_of(records), numbers[-len(records) :], lambda row: b"", [])
 
-    read_in_halves(GROUP, RECORDS, fast, exactly)
+    read_in_pieces(GROUP, RECORDS, fast, exactly)
 
     assert numbers == [number for number, _ in RECORDS]

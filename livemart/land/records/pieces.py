@@ -1,7 +1,8 @@
-"""Halves a run of records until the fast reader gives the exact reader's rows.
+"""Splits a run of records until the fast reader gives the exact reader's rows.
 
-Used by the readers of JSON and CSV. A run that the fast reader refuses is halved until few records
-need the exact one: so speed is the fast reader's and the meaning is the exact reader's.
+Used by the readers of JSON and CSV. A run that the fast reader refuses is tried again in pieces,
+and those that it refuses, too, are read exactly: so the meaning is always the exact reader's.
+Pieces are long: read exactly, records take five times as long, but halves of halves took longer.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import pyarrow as pa
 from livemart.land.records.columns import UnlikeError
 from livemart.land.records.judge import MAX_RECORD_BYTES, Chunk, Group, joined, unrescued
 
-_FEW_RECORDS = 24
+_PIECE_RECORDS = 1_024
 
 Records = Sequence[tuple[int, bytes]]
 ReadColumns = Callable[[Sequence[bytes], bytes], Sequence[pa.Array]]
 
 
-def read_in_halves(
+def read_in_pieces(
     group: Group,
     records: Records,
     fast: ReadColumns | None,
@@ -35,7 +36,7 @@ def read_in_halves(
             pa.ArrowException if the exact reader could see the records otherwise.
         exactly: reads the others.
     """
-    pieces: list[Chunk] = []
+    read: list[Chunk] = []
     waiting = [records]
     while waiting:
         run = waiting.pop()
@@ -43,13 +44,13 @@ def read_in_halves(
         rows = _fast_rows(group, contents, fast) if fast is not None and len(run) > 1 else None
         if rows is not None:
             numbers = [number for number, _ in run]
-            pieces.append(Chunk(rows, numbers, contents.__getitem__, []))
-        elif fast is None or len(run) <= _FEW_RECORDS:
-            pieces.append(exactly(run))
+            read.append(Chunk(rows, numbers, contents.__getitem__, []))
+        elif fast is None or len(run) <= _PIECE_RECORDS:
+            read.append(exactly(run))
         else:
-            middle = len(run) // 2
-            waiting += [run[middle:], run[:middle]]
-    return joined(group, pieces)
+            starts = range(0, len(run), _PIECE_RECORDS)
+            waiting += [run[start : start + _PIECE_RECORDS] for start in reversed(starts)]
+    return joined(group, read)
 
 
 def _fast_rows(group: Group, contents: Sequence[bytes], fast: ReadColumns) -> pa.Table | None:

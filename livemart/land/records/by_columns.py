@@ -1,0 +1,98 @@
+"""Converts parsed records column by column, to rows or to refusals.
+
+Used by the readers of every format, for records that Arrow does not read at once. Where the values
+of a column are written plainly, Arrow converts them together, to what the conversion of each value
+gives; else each is converted alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from livemart.land.records.columns import (
+    UnlikeError,
+    from_plain_text,
+    from_text,
+    is_plain_text,
+)
+from livemart.land.records.judge import Group
+from livemart.land.records.schema import RESCUED_TYPE
+from livemart.land.records.untyped_values import MisfitError, Number, Rescued, compact
+
+_NOTHING = type(None)
+_TEXTS = frozenset({str, _NOTHING})
+_WRITTEN = frozenset({str, Number, _NOTHING})
+_FLAGS = frozenset({bool, _NOTHING})
+
+
+def convert_columns(
+    group: Group,
+    records: Sequence[Mapping[str, Any]],
+    *,
+    ready: Mapping[str, pa.Array] = MappingProxyType({}),
+    keeps_null: bool = True,
+) -> tuple[pa.Table, dict[int, MisfitError]]:
+    """Return the rows of parsed records, and the refusals of those that do not fit.
+
+    Args:
+        group: columns of the records.
+        records: values by name, as `converter` takes them; of `ready` columns none.
+        ready: columns that are read already, by name.
+        keeps_null: whether an unknown field that is null is rescued.
+
+    Returns:
+        The rows in the schema `Group.typed`, in order; and by position the first misfit of each
+        record that is none of them.
+    """
+    declared = group.known_names
+    rescued: list[Rescued] = [
+        {name: compact(record[name]) for name in record.keys() - declared} for record in records
+    ]
+    refused: dict[int, MisfitError] = {}
+    arrays = []
+    for (name, convert), field in zip(group.converters, group.schema.arrow, strict=True):
+        if (column := ready.get(name)) is None:
+            values = [record.get(name) for record in records]
+            column = _at_once(values, field.type, group.record_rules.empty_is_null)
+        if column is None:
+            converted = []
+            for position, value in enumerate(values):
+                try:
+                    fitted = None if value is None else convert(value, name, rescued[position])
+                except MisfitError as error:
+                    refused.setdefault(position, error)
+                    fitted = None
+                converted.append(fitted)
+            column = pa.array(converted, field.type)
+        arrays.append(column)
+    if not keeps_null:
+        rescued = [
+            {name: text for name, text in fields.items() if text is not None} for fields in rescued
+        ]
+    maps = [sorted(fields.items()) if fields else None for fields in rescued]
+    rows = pa.table([*arrays, pa.array(maps, RESCUED_TYPE)], schema=group.typed)
+    if refused:
+        fits = [position not in refused for position in range(len(records))]
+        rows = rows.filter(pa.array(fits))
+    return rows, refused
+
+
+def _at_once(values: Sequence[Any], kind: pa.DataType, empty_is_null: bool) -> pa.Array | None:
+    """Return values as a column of type `kind`; None if each has to be converted alone."""
+    kinds = set(map(type, values))
+    with suppress(UnlikeError, pa.ArrowException):
+        if not is_plain_text(kind):
+            return None
+        if pa.types.is_boolean(kind):
+            return pa.array(values, kind) if kinds <= _FLAGS else None
+        if pa.types.is_temporal(kind):
+            texts = pa.array(values, pa.string()) if kinds <= _TEXTS else None
+            return None if texts is None else from_text(texts, kind, empty_is_null)
+        if kinds <= _WRITTEN:
+            return from_plain_text(pa.array(values, pa.string()), kind)
+    return None
