@@ -1,25 +1,27 @@
 """Compares two bags of rows both ways, exactly or within a stated tolerance.
 
-Used by `verify`. Only doubles that a model computes and columns of class approximate have a
-tolerance. Columns that a model passes on (`plan/passed_on`) are compared as identical, all others
-as equal.
+Used by `verify`. Only doubles that a model computes, also in arrays and structs, and columns of
+class approximate have a tolerance. Columns that a model passes on (`plan/passed_on`) are compared
+as identical, all others as equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from livemart.spark.differences import comparable, has_time, holds_float, signs_of_zeros
+from livemart.spark.differences import comparable, has_time, holds_float, holds_map, signs_of_zeros
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 # Sums of doubles depend on the order of the rows: two full builds differ in the last digits.
 DOUBLE_TOLERANCE = 1e-9
+# Terms that cancel out leave a rest of this size where another order of the rows leaves zero.
+ZERO_TOLERANCE = 1e-12
 # Three standard errors of a sketch of 2^12 registers.
 ESTIMATE_TOLERANCE = 0.05
 EXAMPLES = 20
@@ -53,6 +55,14 @@ class Differences:
         return not self.columns and self.count == 0
 
 
+class _Loose(NamedTuple):
+    """A column that is compared within a tolerance: SQL of its value, and that value's type."""
+
+    value: str
+    kind: DataType
+    tolerance: float
+
+
 def compare(
     stored: DataFrame,
     recomputed: DataFrame,
@@ -69,7 +79,7 @@ def compare(
     if columns:
         return Differences(columns, 0, (), {})
     _, loose = _columns(stored, approximate, passed_on)
-    tolerances = {name: tolerance for name, (_, tolerance) in loose.items()}
+    tolerances = {name: column.tolerance for name, column in loose.items()}
     different = different_rows(stored, recomputed, approximate, passed_on)
     shown_columns = [_shown(field) for field in different.schema.fields]
     rows = different.limit(EXAMPLES + 1).selectExpr(*shown_columns).collect()
@@ -136,28 +146,34 @@ def signs_passed_on(schema: StructType, passed_on: Collection[str]) -> dict[str,
 
 def _columns(
     stored: DataFrame, approximate: Mapping[str, str], passed_on: Collection[str]
-) -> tuple[dict[str, str], dict[str, tuple[str, float]]]:
-    """Return SQL of the exact columns, and of the others with their tolerance."""
+) -> tuple[dict[str, str], dict[str, _Loose]]:
+    """Return SQL of the exact columns, and the others."""
+    from pyspark.sql.types import DoubleType
+
     exact: dict[str, str] = {}
-    loose: dict[str, tuple[str, float]] = {}
+    loose: dict[str, _Loose] = {}
     for field in stored.schema.fields:
         kind, name = field.dataType.simpleString(), quoted(field.name)
         function = approximate.get(field.name.lower())
+        is_computed = field.name.lower() not in passed_on
         if function is not None and kind == "binary":
             family = "theta" if function.startswith("theta") else "hll"
-            loose[field.name] = (
-                f"cast({family}_sketch_estimate({name}) as double)",
-                ESTIMATE_TOLERANCE,
-            )
+            estimate = f"cast({family}_sketch_estimate({name}) as double)"
+            loose[field.name] = _Loose(estimate, DoubleType(), ESTIMATE_TOLERANCE)
         elif function is not None and _is_number(kind):
-            loose[field.name] = (f"cast({name} as double)", ESTIMATE_TOLERANCE)
-        elif kind in ("double", "float") and field.name.lower() not in passed_on:
+            loose[field.name] = _Loose(f"cast({name} as double)", DoubleType(), ESTIMATE_TOLERANCE)
+        elif kind in ("double", "float") and is_computed:
             # Both zeros are one value here: rows are paired in an order that tells them apart.
             value = f"if({name} = 0, 0D, cast({name} as double))"
-            loose[field.name] = (value, DOUBLE_TOLERANCE)
+            loose[field.name] = _Loose(value, DoubleType(), DOUBLE_TOLERANCE)
+        elif not holds_map(field.dataType) and (
+            # Rows are paired in an order, and Spark has none for maps.
+            function is not None or (is_computed and holds_float(field.dataType))
+        ):
+            tolerance = DOUBLE_TOLERANCE if function is None else ESTIMATE_TOLERANCE
+            loose[field.name] = _Loose(name, field.dataType, tolerance)
         else:
-            in_order = field.name.lower() in passed_on
-            exact[field.name] = comparable(name, field.dataType, in_order=in_order)
+            exact[field.name] = comparable(name, field.dataType, in_order=not is_computed)
     return exact, loose
 
 
@@ -184,10 +200,10 @@ def _differing_groups(
     recomputed: DataFrame,
     exact: Mapping[str, str],
     keys: Mapping[str, str],
-    loose: Mapping[str, tuple[str, float]],
+    loose: Mapping[str, _Loose],
 ) -> DataFrame:
     """Rows equal in their exact columns are paired in order of the others, and these compared."""
-    values = ", ".join(f"{sql} as {quoted(name)}" for name, (sql, _) in loose.items())
+    values = ", ".join(f"{column.value} as {quoted(name)}" for name, column in loose.items())
     names = ", ".join(map(quoted, keys))
     hidden = ", ".join(quoted(name) for name in keys if name not in exact)
     selected = "".join(f"{part}, " for part in (_any_of(exact), hidden) if part)
@@ -202,10 +218,8 @@ def _differing_groups(
 
     joined = " and ".join(f"s.{quoted(name)} <=> r.{quoted(name)}" for name in keys) or "true"
     far = " or ".join(
-        f"not (a.{q} <=> b.{q} or coalesce(abs(a.{q} - b.{q}) <= "
-        f"{tolerance} * greatest(abs(a.{q}), abs(b.{q})), false))"
-        for name, (_, tolerance) in loose.items()
-        for q in (quoted(name),)
+        _far(column.kind, f"a.{quoted(name)}", f"b.{quoted(name)}", column.tolerance)
+        for name, column in loose.items()
     )
     shown = "".join(
         f"coalesce(s.{quoted(name)}, r.{quoted(name)}) as {quoted(name)}, " for name in exact
@@ -222,6 +236,37 @@ def _differing_groups(
         stored=stored,
         recomputed=recomputed,
     )
+
+
+def _far(kind: DataType, left: str, right: str, tolerance: float, depth: int = 0) -> str:
+    """Return SQL that is true if two values differ by more than the tolerance, at any depth."""
+    from pyspark.sql.types import ArrayType, DoubleType, FloatType, NumericType, StructType
+
+    if isinstance(kind, ArrayType):
+        a, b = f"a{depth}", f"b{depth}"
+        element = _far(kind.elementType, a, b, tolerance, depth + 1)
+        inside = (
+            f"size({left}) <> size({right})"
+            f" or exists(zip_with({left}, {right}, ({a}, {b}) -> {element}), is_far -> is_far)"
+        )
+    elif isinstance(kind, StructType):
+        names = [quoted(field.name) for field in kind.fields]
+        parts = (
+            _far(field.dataType, f"{left}.{name}", f"{right}.{name}", tolerance, depth)
+            for name, field in zip(names, kind.fields, strict=True)
+        )
+        inside = " or ".join(parts)
+    elif isinstance(kind, (DoubleType, FloatType)) or (
+        isinstance(kind, NumericType) and tolerance == ESTIMATE_TOLERANCE
+    ):
+        a, b = f"cast({left} as double)", f"cast({right} as double)"
+        limit = f"greatest({ZERO_TOLERANCE}D, {tolerance}D * greatest(abs({a}), abs({b})))"
+        # Neither an infinite difference nor NaN is near, though Spark says that NaN <= NaN.
+        near = f"abs({a} - {b}) <= {limit} and abs({a} - {b}) < double('infinity')"
+        return f"not ({left} <=> {right} or coalesce({near}, false))"
+    else:
+        return f"not ({left} <=> {right})"
+    return f"(({left} is null) <> ({right} is null) or coalesce({inside}, false))"
 
 
 def _schema_differences(stored: StructType, recomputed: StructType) -> tuple[str, ...]:

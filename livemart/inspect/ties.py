@@ -11,9 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from math import isclose
 from typing import Any, Literal
 
-from livemart.inspect.comparison import DOUBLE_TOLERANCE
+from livemart.inspect.comparison import DOUBLE_TOLERANCE, ZERO_TOLERANCE
 from livemart.plan.strategies.ties import Computed
 
 # All six orders of three rows come out in so many ways, but once in 400 times.
@@ -228,7 +229,7 @@ class _Canon:
             return "NaN"
         place = bisect_left(self._doubles, value)
         for double in self._doubles[max(0, place - 1) : place + 1]:
-            if abs(double - value) <= DOUBLE_TOLERANCE * max(abs(double), abs(value)):
+            if isclose(double, value, rel_tol=DOUBLE_TOLERANCE, abs_tol=ZERO_TOLERANCE):
                 return double
         self._doubles.insert(place, value)
         return value

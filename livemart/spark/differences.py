@@ -151,7 +151,7 @@ def comparable(name: str, kind: DataType, depth: int = 0, *, in_order: bool = Fa
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     variable = f"x{depth}"
-    if not _holds_map(kind):
+    if not holds_map(kind):
         return name
     if isinstance(kind, MapType):
         key = comparable(f"{variable}.key", kind.keyType, depth + 1, in_order=in_order)
@@ -188,7 +188,7 @@ def has_time(kind: DataType) -> bool:
     return any(part.simpleString() in _TIMES for part in _parts(kind))
 
 
-def _holds_map(kind: DataType) -> bool:
+def holds_map(kind: DataType) -> bool:
     """Return True if a value of the type holds a map or a variant anywhere."""
     from pyspark.sql.types import MapType
 

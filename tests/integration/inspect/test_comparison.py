@@ -61,6 +61,36 @@ def test_doubles_are_compared_within_a_tolerance(spark: SparkSession) -> None:
     assert differences(spark, exact, rows("(1, 0.3d)", "(2, cast(null as double))")) == 1
 
 
+def test_terms_that_cancel_out_leave_a_zero(spark: SparkSession) -> None:
+    assert differences(spark, rows("(1, 0.1d + 0.2d - 0.3d)"), rows("(1, 0d)")) == 0
+    assert differences(spark, rows("(1, 1e-11d)"), rows("(1, 0d)")) == 1
+
+
+@pytest.mark.parametrize("value", ["double('nan')", "double('infinity')", "double('-infinity')"])
+def test_no_number_is_near_to_one_without_end(spark: SparkSession, value: str) -> None:
+    assert differences(spark, rows(f"(1, {value})"), rows(f"(1, {value})")) == 0
+    assert differences(spark, rows(f"(1, {value})"), rows("(1, 2d)")) == 1
+
+
+@pytest.mark.parametrize("nested", ["array(1d, {}, null)", "struct('a', {})", "array(struct({}))"])
+def test_doubles_in_arrays_and_structs_have_the_tolerance(spark: SparkSession, nested: str) -> None:
+    one, near, far = (rows(f"(1, {nested.format(it)})") for it in ("0.1d + 0.2d", "0.3d", "0.4d"))
+
+    assert differences(spark, one, near) == 0
+    assert differences(spark, one, far) == 1
+    assert differences(spark, one, rows(f"(1, if(1 = 0, {nested.format('1d')}, null))")) == 1
+    ids = [rows(f"(1, struct(0d, {number}))") for number in (10**12, 10**12 + 1)]
+    assert differences(spark, *ids) == 1
+
+
+def test_an_array_of_estimates_has_their_tolerance(spark: SparkSession) -> None:
+    one, near, far = (rows(f"(1, array({it}, 7))") for it in (100, 101, 120))
+
+    assert differences(spark, one, near, v="percentile_approx") == 0
+    assert differences(spark, one, near) == 2
+    assert differences(spark, one, far, v="percentile_approx") == 1
+
+
 def test_a_bag_of_doubles_without_any_exact_column(spark: SparkSession) -> None:
     one = "select cast(v as double) as v from values (1), (2) as t(v)"
 
