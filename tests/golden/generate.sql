@@ -37,3 +37,23 @@ full reason=PARSE_UNSUPPORTED;
 # title: a condition on the elements of an array
 select order_id from bronze.orders where exists(items, item -> item.quantity > amount);
 signed rows keys=(order_id) unique=(order_id);
+
+# title: a lateral generator is a lateral view
+select order_id, item from bronze.orders, lateral explode(items) as exploded(item);
+signed rows keys=(order_id);
+
+# title: a lateral generator of a left join is an outer one
+select orders.order_id, exploded.item, max(amount) as most from bronze.orders as orders left join lateral posexplode_outer(orders.items) as exploded(place, item) on true group by 1, 2;
+region keys=(order_id) unique=(order_id, item);
+
+# title: a lateral generator of another's elements
+select order_id, dish, letter from bronze.orders, lateral inline(items) as items(dish, quantity), lateral explode(split(items.dish, '')) as letters(letter);
+signed rows keys=(order_id);
+
+# title: a condition on a lateral generator has no rule
+select order_id, item from bronze.orders join lateral explode(items) as exploded(item) on item.quantity > 1;
+full reason=PARSE_UNSUPPORTED;
+
+# title: a lateral table function has no rule
+select order_id, place from bronze.orders, lateral range(3) as places(place);
+full reason=PARSE_UNSUPPORTED;

@@ -28,9 +28,12 @@ from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join, JoinKind
 from livemart.plan.relations.relation import Expr, Relation, Scan, column, replaced
 from livemart.plan.relations.spelled_rows import InlineRows
-from livemart.plan.sql.determinism import line_of
+from livemart.plan.sql.determinism import function_name, line_of
+from livemart.plan.sql.functions import GENERATORS
 from livemart.plan.sql.written import sql_of
 
+# Spark takes these for tables alone.
+_OF_LATERAL_VIEW = GENERATORS - {"variant_explode", "variant_explode_outer"}
 # The common table expressions in sight, by name: relation and names of the columns.
 Environment = Mapping[str, tuple[Relation, tuple[str, ...]]]
 ScanOf = Callable[[str], Scan | None]
@@ -184,7 +187,14 @@ class FromClause:
         side = (join.side or "").lower()
         if side not in ("", "left") or (join.kind or "").lower() in ("semi", "anti"):
             raise unsupported(f"a lateral subquery behind a {side or join.kind} join", join)
-        _refuse_in_condition(join.args.get("on"))
+        condition = join.args.get("on")
+        _refuse_in_condition(condition)
+        if not isinstance(join.this.this, exp.Query | exp.Subquery):
+            if condition is not None and condition != exp.true():
+                raise unsupported("a condition on a lateral function", join)
+            if function_name(join.this.this) not in _OF_LATERAL_VIEW:
+                raise unsupported(f"lateral {sql_of(join.this.this)[:60]}", join)
+            return _generated(left, join.this, outer=side == "left")
         relation = joined_lateral(
             left,
             join.this.this,
@@ -230,11 +240,15 @@ class FromClause:
     def _lateral(self, relation: Relation, lateral: Expr) -> Relation:
         if not isinstance(lateral, exp.Lateral) or not lateral.args.get("view"):
             raise unsupported("a lateral subquery", lateral)
-        names = tuple(lateral.alias_column_names)
-        if not names:
-            raise unsupported("LATERAL VIEW without column names", lateral)
-        outer = bool(lateral.args.get("outer"))
-        return Generate(relation, lateral.this, lateral.alias, names, outer=outer)
+        return _generated(relation, lateral, outer=bool(lateral.args.get("outer")))
+
+
+def _generated(relation: Relation, lateral: exp.Lateral, *, outer: bool) -> Relation:
+    """Return a relation with what `lateral view explode(x)` or `lateral explode(x)` adds to it."""
+    names = tuple(lateral.alias_column_names)
+    if not names:
+        raise unsupported("a generator without column names", lateral)
+    return Generate(relation, lateral.this, lateral.alias, names, outer=outer)
 
 
 def _refuse_in_condition(condition: Expr | None) -> None:
