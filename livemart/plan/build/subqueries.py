@@ -72,8 +72,14 @@ def scalar_value(
 
 def refuse_attached(item: Expr) -> None:
     """Raise Inapplicable for a clause that may follow a table or a subquery within its brackets."""
-    if item.args.get("sample") or item.args.get("pivots"):
-        raise unsupported("PIVOT or TABLESAMPLE", item)
+    if item.args.get("sample"):
+        raise unsupported("TABLESAMPLE", item)
+    if pivots := item.args.get("pivots"):
+        # One that makes columns of rows has a plain spelling.
+        written, way = "PIVOT", "write `sum(x) filter (where column = value)` for each value"
+        if pivots[0].args.get("unpivot"):
+            written, way = "UNPIVOT", "write `lateral view stack(...)`"
+        raise refusal("PARSE_UNSUPPORTED", f"{written} has no rule", line_of(item), way)
     if item.args.get("joins") or item.args.get("laterals"):
         raise unsupported("a nested join", item)
 

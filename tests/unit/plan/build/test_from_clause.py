@@ -79,3 +79,14 @@ def test_a_table_of_which_no_column_is_a_key_is_paired_with_any_row() -> None:
     )
 
     assert plan.strategy.name == "region"
+
+
+def test_a_pivot_is_named_with_a_spelling_that_has_a_rule() -> None:
+    for clause, name in (
+        ("pivot (sum(amount) for shop in ('a', 'b'))", "PIVOT"),
+        ("unpivot (value for name in (shop, amount))", "UNPIVOT"),
+    ):
+        (reason,) = plan_query(f"select * from (select * from s.sales) {clause}", INPUTS).reasons
+
+        assert reason.message == f"{name} has no rule"
+        assert reason.suggestion
