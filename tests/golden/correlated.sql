@@ -53,3 +53,11 @@ region keys=(dish_id) unique=(dish_id);
 # title: groups of rows that ask
 select dishes.restaurant_id, count(*) as dishes from bronze.dishes as dishes where exists (select 1 from bronze.orders as orders where orders.restaurant_id = dishes.restaurant_id) group by dishes.restaurant_id;
 region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: the newest row of each by a pair
+select order_id from bronze.orders where (restaurant_id, ordered_at) in (select restaurant_id, max(ordered_at) from bronze.orders group by restaurant_id);
+region keys=(order_id) unique=(order_id);
+
+# title: a pair without groups
+select dish_id from bronze.dishes as dishes where (dishes.restaurant_id, dishes.dish_name) in (select restaurant_id, restaurant_name from bronze.restaurants);
+region keys=(dish_id) unique=(dish_id);

@@ -51,7 +51,7 @@ def beside_answer(
 
     Args:
         subquery: a scalar subquery, or that of EXISTS or IN.
-        compared: what the subquery's only column must equal, as in IN.
+        compared: what the subquery's columns must equal, as in IN: one value, or a tuple.
         is_existence: it is asked whether there is a row.
 
     Raises:
@@ -59,10 +59,9 @@ def beside_answer(
     """
     select, keys = _taken_apart(subquery)
     if select is not None and compared is not None:
-        is_plain = not (isinstance(compared, exp.Tuple) or compared.find(exp.Query))
-        if not is_plain or clock_values(compared) or _chooses(select):
+        if compared.find(exp.Query) or clock_values(compared) or _chooses(select):
             return None
-        keys.append(EquiKey(compared, bare(select.expressions[0]), null_safe=False))
+        keys += _keys_of_in(compared, select)
     if select is None or not keys:
         return None
     dropped = [part for name in _DROPPED for part in _parts(select, name)]
@@ -131,6 +130,20 @@ def joined_lateral(
         relation = WindowGate(relation, columns, None, (), ties)
     right = Alias(relation, qualifier, names)
     return Join(left, right, kind, _over(keys, qualifier), frozenset({qualifier}))
+
+
+def _keys_of_in(compared: Expr, select: exp.Select) -> list[EquiKey]:
+    """Return the equalities of `x in (select y ...)`, or of `(x, z) in (select y, max(t) ...)`.
+
+    A total is none: the rows of its group share the other values.
+    """
+    values = compared.expressions if isinstance(compared, exp.Tuple) else [compared]
+    outputs = map(bare, select.expressions)
+    return [
+        EquiKey(value, output, null_safe=False)
+        for value, output in zip(values, outputs, strict=False)
+        if not aggregate_calls(output)
+    ]
 
 
 def _chooses(select: exp.Select) -> bool:
