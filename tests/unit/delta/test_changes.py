@@ -45,7 +45,7 @@ def test_changes_across_a_changed_column_are_unavailable(warehouse: Warehouse) -
 def test_a_change_of_too_many_rows_is_not_read(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A year that is delivered again would fill the memory of each program that asks for its rows."""
+    """A year that is delivered again would fill the memory of each reader of the table."""
     read: list[str] = []
 
     def noted(table: Storage, action: Action, schema: pa.Schema) -> pa.Table:
