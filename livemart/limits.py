@@ -19,7 +19,7 @@ FEW_LOOKUP_ROWS = 5_000
 ROWS_IN_MEMORY = 400_000
 
 # Guards the driver's memory, as images old and new of the rows that changed between two versions.
-MOST_CHANGED_ROWS = 4_000_000
+MOST_CHANGED_ROWS = 8_000_000
 
 # Microseconds. Running totals look so far back for the last row before a change; a key without one
 # there starts from its frames, which costs as much as they hold.

@@ -10,6 +10,7 @@ import json
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -166,7 +167,9 @@ def _logged_change(
 def _row_count(action: Action) -> int:
     """Return how many rows that changed a file has by the log; 0 if it does not say."""
     stats = action.get("stats") if action.get("dataChange", True) else None
-    return int(json.loads(stats).get("numRecords", 0)) if stats else 0
+    with suppress(ValueError):
+        return int(json.loads(stats).get("numRecords") or 0) if stats else 0
+    return 0
 
 
 def _nothing(schema: pa.Schema) -> pa.Table:

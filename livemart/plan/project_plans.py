@@ -354,6 +354,9 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan, planned: Pla
     if model.materialized == "snapshot":
         snapshot_settings = {name: model.config.get(name) for name in _OF_A_SNAPSHOT}
         settings += f"\n{json.dumps(snapshot_settings, sort_keys=True, default=str)}"
+    if model.materialized == "other":
+        # Any setting may shape the table.
+        settings += f"\n{json.dumps(dict(model.config), sort_keys=True, default=str)}"
     seed = model.config.get("checksum", "") if model.materialized == "seed" else ""
     # The rows that a dbt snapshot has kept cannot be made again.
     session = PLAIN if model.materialized == "snapshot" else model.session

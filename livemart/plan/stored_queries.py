@@ -98,7 +98,7 @@ def stored_queries(project: Project, plans: Mapping[str, Plan]) -> dict[str, Sto
             model.relation,
             plan,
             plan.whole,
-            reads=tuple(tables.values()) if plan.whole is None else plan.whole.relations,
+            reads=_reads(model, plan, tuple(tables.values())),
             parents=frozenset(tables.keys() & project.models.keys()),
             partition_by=model.partition_by,
             made_by=_made_by(model),
@@ -144,6 +144,16 @@ def _over(query: StoredQuery, plan: Plan, relations: Mapping[str, str]) -> Store
 
     flat = Flat(plan.flat.over(stored).pieces)
     return replace(query, plan=replace(plan, flat=flat), flat=flat, reads=flat.relations)
+
+
+def _reads(model: Model, plan: Plan, named: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the relations that a model reads; `named`: those that dbt knows of."""
+    if plan.whole is None:
+        return named
+    if not model.is_of_dbt:
+        return plan.whole.relations
+    # A macro may read tables that the SQL does not name.
+    return tuple(dict.fromkeys((*plan.whole.relations, *named)))
 
 
 def _made_by(model: Model) -> MadeBy:

@@ -9,7 +9,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
@@ -150,13 +150,14 @@ class DbtInvocations:
         """Return an error of dbt's, with the places of empty lists where that may be its cause."""
         if not isinstance(error, TypeError):
             return error
-        files = (file.relative_to(self.project_dir) for file in self.project_dir.rglob("*.y*ml"))
-        places = [
-            f"{file}:{line}: nothing below `{key}`"
-            for file in sorted(files)
-            if not any(part.startswith(".") or part == "target" for part in file.parts)
-            for key, line in empty_lists((self.project_dir / file).read_text("utf-8", "replace"))
-        ]
+        places: list[str] = []
+        for path in sorted(self.project_dir.rglob("*.y*ml")):
+            file = path.relative_to(self.project_dir)
+            if any(part.startswith(".") or part == "target" for part in file.parts):
+                continue
+            with suppress(OSError):
+                empty = empty_lists(path.read_text("utf-8", "replace"))
+                places += [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
         return "\n".join([*places, str(error)])
 
     def invoke(self, arguments: Sequence[str]) -> dbtRunnerResult:

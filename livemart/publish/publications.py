@@ -107,6 +107,8 @@ class Publications:
 
         for unique_id in unstored:
             reason = "it is no table: give it another materialization"
+            if self.project.models[unique_id].materialized == "other":
+                reason = "it had no table when the command began: run it again after a build"
             structlog.get_logger().warning("model_not_served", model=unique_id, reason=reason)
         store = self._store = Store.open(url)
         pages = project_pages(self.project, served)

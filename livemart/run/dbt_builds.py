@@ -150,7 +150,9 @@ def build_alone(runtime: Runtime, unique_id: str) -> None:
         raise ModelFailedError(model, error.message) from error
     result = results.get(unique_id)
     if result is not None and result.status in ("success", "warn"):
-        return
+        if runtime.warehouse.exists(model.relation):
+            return
+        raise ModelFailedError(model, f"dbt has made it, and no table {model.relation}")
     failures = failures_of(project, results)
     message = failures.get(unique_id) or next(iter(failures.values()), "dbt has skipped it")
     fault = RuntimeError(message)

@@ -59,7 +59,11 @@ def beside_answer(
     """
     select, keys = _taken_apart(subquery)
     if select is not None and compared is not None:
+        group = select.args.get("group")
         if compared.find(exp.Query) or clock_values(compared) or _chooses(select):
+            return None
+        if group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+            # The value of a total of groups is none of its rows' own.
             return None
         keys += _keys_of_in(compared, select)
     if select is None or not keys:

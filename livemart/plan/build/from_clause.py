@@ -248,6 +248,7 @@ def _generated(relation: Relation, lateral: exp.Lateral, *, outer: bool) -> Rela
     names = tuple(lateral.alias_column_names)
     if not names:
         raise unsupported("a generator without column names", lateral)
+    refuse_subqueries(lateral.this)
     return Generate(relation, lateral.this, lateral.alias, names, outer=outer)
 
 

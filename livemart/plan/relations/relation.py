@@ -30,7 +30,7 @@ from sqlglot import exp
 
 from livemart.plan.reasons import refusal
 from livemart.plan.relations.key_query import KeyQuery, RowsOf, key_query
-from livemart.plan.sql.determinism import function_name, is_aggregate
+from livemart.plan.sql.determinism import function_name, is_aggregate, may_name_zone
 from livemart.plan.sql.names import column as column
 from livemart.plan.sql.written import is_atom, sql_of
 
@@ -245,7 +245,7 @@ class Scan(Relation):
         self._unique = list(unique)
 
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
-        return self._has(expr)
+        return self._has(expr) and not may_name_zone(expr)
 
     def is_local_time(self, expr: Expr) -> bool:
         return self._has(expr)

@@ -52,6 +52,7 @@ BARE_FUNCTIONS = frozenset(
         "session_user", "user",
     }
 )  # fmt: skip
+_NAMES_ZONE = re.compile(r"%Z|[vO]")
 # Spark's own column of each table: of files, and of none that a subquery gives.
 FILE_COLUMN = "_metadata"
 # Spark reads these words in a DATE or TIMESTAMP literal as a time of today.
@@ -69,6 +70,20 @@ APPROXIMATE_AGGREGATES = frozenset(
         "percentile_approx", "approx_percentile", "approxquantile", "approx_quantile",
     }
 )  # fmt: skip
+
+
+def may_name_zone(expr: exp.Expr) -> bool:
+    """Return True if an expression may hold the name of a time zone, by a pattern of `date_format`.
+
+    Java names a zone otherwise from process to process, `CET` or `GMT+01:00`: such a text is not
+    the key of a stored row.
+    """
+    for node in expr.find_all(exp.TimeToStr, exp.UnixToStr):
+        pattern = node.args.get("format")
+        # sqlglot writes `z` as `%Z`.
+        if not isinstance(pattern, exp.Literal) or _NAMES_ZONE.search(pattern.name):
+            return True
+    return False
 
 
 def function_name(node: exp.Expr) -> str | None:

@@ -25,6 +25,7 @@ _WRITES = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _IMMEDIATE = re.compile(r"execute\s+immediate\s+(['\"])(.*)\1", re.IGNORECASE | re.DOTALL)
+_EXECUTES = re.compile(r"execute\s+immediate\b|begin\b", re.IGNORECASE)
 _REF = re.compile(r"\bref\s*\((?:[^()]*,)?\s*['\"](\w+)['\"]\s*(?:,\s*v\w*\s*=[^()]*)?\)")
 _THIS = re.compile(r"\{\{-?\s*this\s*-?\}\}")
 # A condition, a loop or a comment of a template.
@@ -58,7 +59,7 @@ def with_filled_tables(
         unique_id: replace(model, filled=_filled(model, unique_id in written, is_any_unknown))
         if model.materialized in ("table", "incremental")
         else replace(model, filled="partly")
-        if model.materialized == "other" and is_table(model.relation)
+        if model.materialized == "other" and model.filled_by != "sql" and is_table(model.relation)
         else model
         for unique_id, model in project.models.items()
     }
@@ -113,8 +114,10 @@ def _written_by(project: Project, owner: str | None, statement: str) -> Iterable
 
 
 def _is_unknown(statement: str) -> bool:
-    """Return True of a hook that only a run renders, if its text does not show its effect."""
+    """Return True for a hook whose text does not show its effect: a run renders or computes it."""
     text = statement.removeprefix(NOT_RENDERED)
+    if _EXECUTES.match(_statement_in(statement)):
+        return True
     return text != statement and _WRITES.match(_statement_in(statement)) is None and "{" in text
 
 

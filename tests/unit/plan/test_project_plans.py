@@ -90,6 +90,17 @@ def test_what_a_dbt_snapshot_keeps_is_part_of_what_it_is() -> None:
     assert fingerprint_of(check_cols="all") != fingerprint_of(check_cols=["n"])
 
 
+def test_any_setting_may_shape_a_table_of_a_custom_materialization() -> None:
+    def fingerprint_of(start: str) -> str:
+        own = make_model(
+            "model.m.own", materialized="other", filled="partly", config={"start_date": start}
+        )
+        project = Project("m", ".", "m", {}, {own.unique_id: own}, {}, {})
+        return ProjectPlans(project).models[own.unique_id].fingerprint
+
+    assert fingerprint_of("2020-01-01") != fingerprint_of("2026-01-01")
+
+
 def test_a_model_in_python_is_full_and_says_why() -> None:
     model = make_model("model.m.scored", language="python", compiled_code="def model(dbt, session)")
 

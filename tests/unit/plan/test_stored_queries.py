@@ -72,6 +72,18 @@ def test_a_table_that_sql_names_without_ref_is_a_parent_if_it_comes_before() -> 
     assert queries(behind, later)[behind.unique_id].parents == {COUNTED.unique_id}
 
 
+def test_a_table_of_dbt_reads_what_its_macro_may_read() -> None:
+    own = make_model(
+        "model.m.own",
+        materialized="other",
+        filled="partly",
+        depends_on=(COUNTED.unique_id,),
+        compiled_code="select id from raw.sales",
+    )
+
+    assert queries(own)[own.unique_id].reads == ("raw.sales", "m.counted")
+
+
 def test_the_rows_are_made_by_sql_by_dbt_or_by_a_file() -> None:
     history = make_model("snapshot.m.history", materialized="snapshot")
     filled = make_model("model.m.filled", filled="partly")

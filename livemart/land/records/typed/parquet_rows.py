@@ -26,6 +26,8 @@ from livemart.land.records.typed.typed_records import read_typed_records, writte
 from livemart.land.records.untyped_values import PackedInterval
 
 _RUN_RECORDS = 8_192
+# Dead letters of more records of a run take all of them apart at once.
+_FEW_RECORDS = 64
 # Row groups of about so many rows together are one part.
 _PART_ROWS = 500_000
 _MICROS_OF_A_DAY = 86_400_000_000
@@ -108,8 +110,16 @@ def _form(file: pq.ParquetFile) -> _Form:
 def _chunk(group: Group, batch: pa.RecordBatch, first: int, form: _Form) -> Chunk:
     numbers = range(first, first + batch.num_rows)
 
+    asked: list[int] = []
+    all_records: list[dict[str, Any]] = []
+
     def written(row: int) -> bytes:
-        return written_record(_records(batch.slice(row, 1), form)[0])
+        asked.append(row)
+        if len(asked) <= _FEW_RECORDS:
+            return written_record(_records(batch.slice(row, 1), form)[0])
+        if not all_records:
+            all_records.extend(_records(batch, form))
+        return written_record(all_records[row])
 
     ready = _ready_columns(group, batch, form.calendar)
     others = [name for name in batch.schema.names if name not in ready and _says(batch, name)]

@@ -121,3 +121,15 @@ def test_a_limit_that_chooses_nothing_does_not_tie() -> None:
         query = f"select dish_id from bronze.dishes as d where {asked} from {_ASKED} limit 1)"
 
         assert plan_query(query, INPUTS).ties == ()
+
+
+@pytest.mark.parametrize("groups", ["rollup(r.restaurant_id)", "cube(r.restaurant_id)"])
+def test_a_total_of_all_groups_is_found_by_no_key_of_in(groups: str) -> None:
+    inside = "select coalesce(r.restaurant_id, 'all'){} from bronze.restaurants as r group by {}"
+    for value, more in (("d.restaurant_id", ""), ("(d.restaurant_id, d.dish_name)", ", max(r.x)")):
+        query = inside.format(more.replace("r.x", "r.restaurant_name"), groups)
+        plan = plan_query(
+            f"select dish_id from bronze.dishes as d where {value} in ({query})", INPUTS
+        )
+
+        assert plan.strategy.name == "full"

@@ -90,3 +90,11 @@ def test_a_pivot_is_named_with_a_spelling_that_has_a_rule() -> None:
 
         assert reason.message == f"{name} has no rule"
         assert reason.suggestion
+
+
+def test_a_table_inside_a_generator_is_not_left_out() -> None:
+    inside = "explode((select collect_list(city) from s.shops))"
+    for item in (f", lateral {inside} as e(city)", f" lateral view {inside} e as city"):
+        plan = plan_query(f"select shop, city from s.sales{item}", INPUTS)
+
+        assert plan.strategy.name == "full", item

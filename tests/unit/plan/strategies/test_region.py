@@ -186,3 +186,16 @@ def test_each_branch_may_have_a_constant_of_its_own() -> None:
 
     assert constants_of(union, expr("hours")) == frozenset({"1", "24"})
     assert constants_of(union, expr("id")) is None
+
+
+def test_a_text_with_the_name_of_a_zone_is_no_key() -> None:
+    """Java gave `GMT+01:00` in one process and `CET` in the next: rows would be there twice."""
+    windowed = "select shop, {} as shown, max(amount) over (partition by shop, sold_at) as most"
+
+    for shown, keys in (
+        ("date_format(sold_at, 'yyyy')", ("shop", "shown")),
+        ("date_format(sold_at, 'HH:mm z')", ("shop",)),
+        ("date_format(sold_at, shop)", ("shop",)),
+        ("date_format(sold_at, 'VV O')", ("shop",)),
+    ):
+        assert region(f"{windowed.format(shown)} from s.sales").keys == keys, shown

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,8 +23,12 @@ def test_a_custom_materialization_is_a_table_once_the_warehouse_has_it() -> None
     made = with_filled_tables(project, NO_HOOKS, is_table="m.run_log".__eq__).models[LOG]
 
     assert (made.filled, made.is_stored, made.is_of_dbt) == ("partly", True, True)
-    other = with_filled_tables(project, NO_HOOKS).models[LOG]
-    assert (other.is_stored, other.is_of_dbt) == (False, False)
+    said = replace(project, models={LOG: replace(own[LOG], filled_by="sql")})
+    for known in (
+        with_filled_tables(project, NO_HOOKS),
+        with_filled_tables(said, NO_HOOKS, is_table="m.run_log".__eq__),
+    ):
+        assert (known.models[LOG].is_stored, known.models[LOG].is_of_dbt) == (False, False)
 
 
 def filled(sql: str, hooks: Hooks = NO_HOOKS, **other: Any) -> str:
