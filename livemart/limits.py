@@ -18,8 +18,8 @@ FEW_LOOKUP_ROWS = 5_000
 # Guards the driver's memory: a larger table is read by Spark, and not compared in Arrow.
 ROWS_IN_MEMORY = 400_000
 
-# Guards the driver's memory, as images old and new of the rows that changed between two versions.
-MOST_CHANGED_ROWS = 8_000_000
+# Guards the driver's memory: a million changed rows, old and new images, take about 1 GB of it.
+MOST_CHANGED_ROWS = 2_000_000
 
 # Microseconds. Running totals look so far back for the last row before a change; a key without one
 # there starts from its frames, which costs as much as they hold.
