@@ -214,7 +214,7 @@ def _question_text(question: Question) -> str:
 
 def _own_materialization(model: Model) -> Iterator[str]:
     """Yield the work of a materialization that is none of dbt's, unless a refresh runs it."""
-    if model.materialized == "other" and not model.is_stored:
+    if model.is_custom and not model.is_stored:
         yield f"its materialization {model.config.get('materialized', '')}".strip()
 
 

@@ -249,13 +249,12 @@ class _Verification:
             return unequal(stored_rows, note)
         if model.compiled_code is None or query.made_by != "sql":
             self.tables.name(relation, stored)
-            is_own = model.materialized == "other"
             note = "an input, not recomputed"
-            if is_own:
+            if model.is_custom:
                 note = _CUSTOM
             elif model.filled != "no":
                 note = "filled by hooks: not compared"
-            return Comparison(short_name(model.unique_id), not is_own, stored_rows, note)
+            return Comparison(short_name(model.unique_id), not model.is_custom, stored_rows, note)
         if state.fingerprint != query.fingerprint:
             return unequal(stored_rows, "its SQL is not that of the snapshot: run `refresh`")
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
@@ -402,7 +401,7 @@ def _counted(groups: int) -> str:
 
 def _is_listed(model: Model) -> bool:
     """Return True for a model that has its own rows."""
-    return model.is_stored or model.materialized == "other"
+    return model.is_stored or model.is_custom
 
 
 def _tolerance(differences: Differences) -> str:

@@ -239,10 +239,10 @@ def _plan_models(
             plan = Plan(Full(), names=_history_columns(model, plan.names))
         elif model.is_of_dbt:
             # Its SQL shows no key of rows that something else brings.
-            why = _OWN_MATERIALIZATION if model.materialized == "other" else _FILLED
+            why = _OWN_MATERIALIZATION if model.is_custom else _FILLED
             plan = Plan(Full((why,)), names=plan.names, flat=plan.whole)
         names = stored_columns or plan.names or tuple(column.name for column in model.columns)
-        if names and (model.is_stored or model.materialized != "other"):
+        if names and (model.is_stored or not model.is_custom):
             # It is not known what other columns a materialization of the project's own makes.
             columns[model.relation] = names
         keys = tuple(key for key in (plan.unique_key, model.primary_key) if key)
@@ -354,7 +354,7 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan, planned: Pla
     if model.materialized == "snapshot":
         snapshot_settings = {name: model.config.get(name) for name in _OF_A_SNAPSHOT}
         settings += f"\n{json.dumps(snapshot_settings, sort_keys=True, default=str)}"
-    if model.materialized == "other":
+    if model.is_custom:
         # Any setting may shape the table.
         settings += f"\n{json.dumps(dict(model.config), sort_keys=True, default=str)}"
     seed = model.config.get("checksum", "") if model.materialized == "seed" else ""

@@ -64,6 +64,11 @@ class StoredQuery:
         return self.plan.fingerprint
 
     @property
+    def reason_of_dbt(self) -> str:
+        """The reason code of a table that dbt alone writes."""
+        return "OWN_MATERIALIZATION" if self.owner.is_custom else "FILLED_BY_HOOKS"
+
+    @property
     def session(self) -> SessionSpec:
         """The settings and statements that the SQL needs besides itself."""
         return self.owner.session

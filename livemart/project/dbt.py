@@ -219,8 +219,7 @@ class Dbt:
             not (self._has_asked or self.writing or run_dependent or read.refused)
             and replace(hooks.hooks, functions=()) == NO_HOOKS
             and not any(
-                model.is_of_dbt or model.materialized == "other"
-                for model in read.project.models.values()
+                model.is_of_dbt or model.is_custom for model in read.project.models.values()
             )
         )
         return read.project
@@ -425,7 +424,7 @@ class Dbt:
                 with suppress(ConfigError):
                     self._take_samples_again(loaded, loaded.run_dependent & loaded.asking)
                 loaded.renew()
-            elif any(model.materialized == "other" for model in loaded.project.models.values()):
+            elif any(model.is_custom for model in loaded.project.models.values()):
                 # There may be tables of theirs now.
                 loaded.renew()
         return {item.unique_id: item for item in map(node_result, ended)}

@@ -258,7 +258,12 @@ class Model:
 
         A materialization of the project's own may make something else.
         """
-        return self.materialized in STORED or (self.materialized == "other" and self.filled != "no")
+        return self.materialized in STORED or (self.is_custom and self.filled != "no")
+
+    @property
+    def is_custom(self) -> bool:
+        """True if a materialization of the project's own makes the model."""
+        return self.materialized == "other"
 
     @property
     def is_of_dbt(self) -> bool:

@@ -107,7 +107,7 @@ class Publications:
 
         for unique_id in unstored:
             reason = "it is no table: give it another materialization"
-            if self.project.models[unique_id].materialized == "other":
+            if self.project.models[unique_id].is_custom:
                 reason = "it had no table when the command began: run it again after a build"
             structlog.get_logger().warning("model_not_served", model=unique_id, reason=reason)
         store = self._store = Store.open(url)

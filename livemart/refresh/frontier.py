@@ -265,10 +265,9 @@ def find_rebuild(
     ]
     if query.owner.filled != "no" and code in ("", "CHANGED_OUTSIDE"):
         # It has no generation: livemart itself commits nothing to it.
-        code, by = "FILLED_BY_HOOKS", "hooks, or by dbt"
-        if query.owner.materialized == "other":
-            code, by = "OWN_MATERIALIZATION", "dbt"
-        return Rebuild(code, f"{relation} was written by {by} (version {version})", generation)
+        by = "dbt" if query.owner.is_custom else "hooks, or by dbt"
+        message = f"{relation} was written by {by} (version {version})"
+        return Rebuild(query.reason_of_dbt, message, generation)
     last = commits[-1]
     is_current = last is not None and last.metadata.get("fingerprint") == fingerprint
     if not code and is_current and set(generations) == {generation}:

@@ -237,13 +237,11 @@ class _Refresher:
         """Return the state of a query whose rows dbt alone writes: its table as it is."""
         warehouse = self.context.warehouse
         generation = before.generation if before is not None else 0
-        # The plan of a dbt snapshot has no reason.
-        reason = next((it.code for it in query.plan.reasons), "FILLED_BY_HOOKS")
         return ModelState(
             version=warehouse.version(query.relation),
             fingerprint=query.fingerprint,
             strategy=Full.name,
-            reason=start.code if isinstance(start, Rebuild) else reason,
+            reason=start.code if isinstance(start, Rebuild) else query.reason_of_dbt,
             rows_changed=0,
             took_ms=0,
             generation=start.generation if isinstance(start, Rebuild) else generation,

@@ -117,7 +117,7 @@ def session_for(
     spark: SparkSession,
     read: Iterable[ReadRows],
     places: int,
-    texts: Iterable[str],
+    texts: Sequence[str],
     *,
     is_repeated: bool = False,
 ) -> SparkSession:
@@ -134,7 +134,6 @@ def session_for(
     if not all(table.is_plain for table in tables):
         return spark
     rows = sum(table.row_count for table in tables)
-    texts = list(texts)
     if rows > FEW_STATEMENT_ROWS or any(map(_pairs_unions, texts)):
         return spark
     # A statement that has run before finds its code compiled.

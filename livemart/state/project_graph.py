@@ -77,8 +77,7 @@ def graph_of(project: Project) -> ProjectGraph:
 
 
 def _kind(model: Model) -> str:
-    is_own_table = model.materialized == "other" and model.is_stored
-    return "table" if is_own_table else model.materialized
+    return "table" if model.is_custom and model.is_stored else model.materialized
 
 
 def keep_graph(warehouse: StoragePlace, project: Project) -> None:

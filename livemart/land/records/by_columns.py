@@ -20,8 +20,7 @@ from livemart.land.records.columns import (
     from_text,
     is_plain_text,
 )
-from livemart.land.records.judge import Group
-from livemart.land.records.schema import RESCUED_TYPE
+from livemart.land.records.judge import Group, with_rescued
 from livemart.land.records.untyped_values import MisfitError, Number, Rescued, compact
 
 _NOTHING = type(None)
@@ -74,8 +73,7 @@ def convert_columns(
         rescued = [
             {name: text for name, text in fields.items() if text is not None} for fields in rescued
         ]
-    maps = [sorted(fields.items()) if fields else None for fields in rescued]
-    rows = pa.table([*arrays, pa.array(maps, RESCUED_TYPE)], schema=group.typed)
+    rows = with_rescued(group, arrays, rescued)
     if refused:
         fits = [position not in refused for position in range(len(records))]
         rows = rows.filter(pa.array(fits))

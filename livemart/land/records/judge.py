@@ -190,9 +190,13 @@ def to_rows(group: Group, values: Sequence[Sequence[Any]], rescued: Sequence[Res
         pa.array(column, field.type)
         for column, field in zip(columns, group.schema.arrow, strict=True)
     ]
+    return with_rescued(group, arrays, rescued)
+
+
+def with_rescued(group: Group, columns: Sequence[pa.Array], rescued: Sequence[Rescued]) -> pa.Table:
+    """Return the declared columns of records, with their other fields, as a table."""
     maps = [sorted(fields.items()) if fields else None for fields in rescued]
-    arrays.append(pa.array(maps, RESCUED_TYPE))
-    return pa.table(arrays, schema=group.typed)
+    return pa.table([*columns, pa.array(maps, RESCUED_TYPE)], schema=group.typed)
 
 
 def unrescued(group: Group, columns: Sequence[pa.Array], count: int) -> pa.Table:

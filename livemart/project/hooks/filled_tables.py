@@ -59,7 +59,7 @@ def with_filled_tables(
         unique_id: replace(model, filled=_filled(model, unique_id in written, is_any_unknown))
         if model.materialized in ("table", "incremental")
         else replace(model, filled="partly")
-        if model.materialized == "other" and model.filled_by != "sql" and is_table(model.relation)
+        if model.is_custom and model.filled_by != "sql" and is_table(model.relation)
         else model
         for unique_id, model in project.models.items()
     }
