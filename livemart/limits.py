@@ -33,6 +33,8 @@ FEW_STATEMENT_ROWS = 100_000
 # Rows times the places of a statement that read them: each join handles the rows once more. Above
 # this limit that takes longer without generated code than the code takes to be made.
 FEW_HANDLED_ROWS = 200_000
+# The second compiler of the JVM does not earn its time where all tables together have so few rows.
+FEW_WAREHOUSE_ROWS = 1_000_000
 # A table of at most so many rows is handed to a test as Arrow rows: Spark's own first read of a
 # fresh commit takes 0.7 s.
 FEW_TESTED_ROWS = 200_000

@@ -6,10 +6,9 @@ out of its SQL now, until the caller names its stored rows instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,7 +21,6 @@ from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
 from livemart.plan.unread_text import unsure_words
 from livemart.project.graph import Project
-from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
 from livemart.run.draft import table_versions
 from livemart.spark.arrow_views import rows_of, to_frame
@@ -48,18 +46,25 @@ class RecomputedTables:
 
     def __post_init__(self) -> None:
         self._versions = table_versions(self.project.models, self.snapshot)
-        # Where models are computed in more than one session, all of them must see the same names.
-        self._is_shared = any(model.session != PLAIN for model in self.project.models.values())
         # The view of each table, by relation.
         self.names: dict[str, str] = {}
         self.columns: dict[str, tuple[str, ...]] = {}
         # By relation, for models that were recomputed.
         self.approximate: dict[str, Mapping[str, str]] = {}
-        # By spec: which one serves depends on all tables of the snapshot, and these stay the same.
-        self.session = cache(self._choose_session)
         self.stored = ProjectPlans(self.project, self._stored_columns).stored
-        flats = [flat for query in self.stored.values() if (flat := query.plan.whole) is not None]
-        self._most_places = max((len(flat.occurrences) for flat in flats), default=1)
+
+    def session(self, query: StoredQuery) -> SparkSession:
+        """Return the session that recomputes a query: the one for few rows if it reads few.
+
+        Raises:
+            PySparkException: a statement of its session fails.
+        """
+        spark, flat = session_of(self.spark, query.session), query.plan.whole
+        if flat is None:
+            return spark if query.made_by == "sql" else self._session(spark, [query.relation])
+        # The stored rows are compared in this session, too.
+        relations = [query.relation, *flat.relations]
+        return self._session(spark, relations, len(flat.occurrences), flat.text)
 
     def read(self, session: SparkSession, relation: str, version: int) -> DataFrame:
         """Return the rows of a table at a version."""
@@ -70,15 +75,17 @@ class RecomputedTables:
         path = self.warehouse.location(relation).spark_url
         return session.read.format("delta").option("versionAsOf", version).load(path)
 
+    def name_source(self, relation: str, version: int) -> None:
+        """Let SQL read a source as it was in the snapshot."""
+        session = self._session(self.spark, [relation])
+        self.name(relation, self.read(session, relation, version))
+
     def name(self, relation: str, rows: DataFrame) -> None:
         """Let SQL that runs from now on read these rows as a table."""
         # A seed that models read as a source is named twice.
-        name = self.names.get(relation, f"livemart_verify_{len(self.names)}")
-        if self._is_shared:
-            rows.createOrReplaceGlobalTempView(name.rpartition(".")[2])
-            name = f"global_temp.{name.rpartition('.')[2]}"
-        else:
-            rows.createOrReplaceTempView(name)
+        name = self.names.get(relation, f"global_temp.livemart_verify_{len(self.names)}")
+        # Models are computed in several sessions, and all of them see it.
+        rows.createOrReplaceGlobalTempView(name.rpartition(".")[2])
         self.names[relation] = name
         self.columns[relation] = tuple(rows.columns)
 
@@ -136,10 +143,9 @@ class RecomputedTables:
         return recomputed
 
     def close(self) -> None:
-        """Forget the names that outlive a session."""
-        if self._is_shared:
-            for name in self.names.values():
-                self.spark.catalog.dropGlobalTempView(name.rpartition(".")[2])
+        """Forget the names, which outlive a session."""
+        for name in self.names.values():
+            self.spark.catalog.dropGlobalTempView(name.rpartition(".")[2])
 
     def _in_memory(self, session: SparkSession, result: DataFrame) -> DataFrame | None:
         """Return the rows as a frame that holds them; None if they are many or Arrow has no type.
@@ -160,12 +166,14 @@ class RecomputedTables:
             return None
         return frame if frame.dtypes == result.dtypes else None
 
-    def _choose_session(self, spec: SessionSpec) -> SparkSession:
-        spark = session_of(self.spark, spec)
-        texts = [model.compiled_code or "" for model in self.project.models.values()]
+    def _session(
+        self, spark: SparkSession, relations: Sequence[str], places: int = 1, text: str = ""
+    ) -> SparkSession:
+        if not self._versions.keys() >= set(relations):
+            return spark
         try:
-            tables = [self.warehouse.files(*table) for table in self._versions.items()]
-            return session_for(spark, tables, self._most_places, texts)
+            tables = [self.warehouse.files(name, self._versions[name]) for name in relations]
+            return session_for(spark, tables, places, [text])
         except LivemartError:
             # Only Spark may be able to read a table, and count its rows.
             return spark

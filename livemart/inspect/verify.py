@@ -15,11 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
+from livemart.errors import LivemartError
 from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
 from livemart.inspect.published_tables import published_snapshot
 from livemart.inspect.recomputed_tables import RecomputedTables
 from livemart.inspect.tied_groups import TiedGroups, TooManyRows
 from livemart.inspect.ties import Verdict
+from livemart.limits import FEW_WAREHOUSE_ROWS
 from livemart.own_faults import ends_everything
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.passed_on import passed_on_columns
@@ -29,7 +31,6 @@ from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import Model, Project, short_name
 from livemart.project.run_values import run_of
-from livemart.project.session_spec import PLAIN
 from livemart.run.events import ReportEvent, StepBegan
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings, selection_empty
@@ -91,7 +92,7 @@ def verify_snapshot(settings: Settings, report: ReportEvent) -> Iterator[Compari
 
     snapshot = published_snapshot(settings.warehouse)
     report(StepBegan("starting Spark"))
-    spark = open_session(settings)
+    spark = open_session(settings, is_short=_has_few_rows(Warehouse(settings.warehouse)))
     try:
         report(StepBegan("reading the project"))
         project, chosen = load_as_of(spark, settings, snapshot)
@@ -102,6 +103,18 @@ def verify_snapshot(settings: Settings, report: ReportEvent) -> Iterator[Compari
         yield from verify_models(spark, Warehouse(settings.warehouse), project, snapshot, chosen)
     finally:
         spark.stop()
+
+
+def _has_few_rows(warehouse: Warehouse) -> bool:
+    """Return True if Spark's start, and code that runs once, are most of the time."""
+    rows = 0
+    try:
+        for relation in warehouse.relations():
+            rows += warehouse.files(relation).row_count
+    except LivemartError:
+        # Only Spark may be able to read a table, and count its rows.
+        return False
+    return rows <= FEW_WAREHOUSE_ROWS
 
 
 def load_as_of(
@@ -221,8 +234,7 @@ class _Verification:
 
     def _source(self, relation: str, version: int) -> None:
         try:
-            session = self.tables.session(PLAIN)
-            self.tables.name(relation, self.tables.read(session, relation, version))
+            self.tables.name_source(relation, version)
         except Exception as error:
             self._unread[relation] = _reason(error)
 
@@ -235,7 +247,7 @@ class _Verification:
         if state is None:
             return unequal(note="not in the snapshot: run `refresh`")
         try:
-            session = self.tables.session(query.session)
+            session = self.tables.session(query)
         except Exception as error:
             return unequal(note=f"cannot be recomputed: its session: {_reason(error)}")
         try:

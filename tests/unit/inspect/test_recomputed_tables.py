@@ -1,14 +1,20 @@
-"""A recomputed model reads its inputs under names of this room: one for each relation."""
+"""The names and the session with which a recomputed model reads its inputs."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pytest
+
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.recomputed_tables import RecomputedTables
 from livemart.project.graph import Project
+from livemart.project.session_spec import PLAIN
 from livemart.state.snapshots import Snapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -22,9 +28,9 @@ class Rows:
         self.columns = columns
         self._views = views
 
-    def createOrReplaceTempView(self, name: str) -> None:
+    def createOrReplaceGlobalTempView(self, name: str) -> None:
         """Make a view, as Spark spells it."""
-        self._views[name] = self
+        self._views[f"global_temp.{name}"] = self
 
 
 def test_a_seed_that_is_a_source_too_takes_no_other_name(tmp_path: Path) -> None:
@@ -39,3 +45,37 @@ def test_a_seed_that_is_a_source_too_takes_no_other_name(tmp_path: Path) -> None
 
     assert views[tables.names["raw.stores"]] is named[1]
     assert views[tables.names["raw.supplies"]] is named[2]
+
+
+def test_each_query_has_the_session_for_its_own_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One long table, or one model with a map, leaves all others in the session for few rows."""
+    warehouse, spark = Warehouse(tmp_path), SimpleNamespace()
+    counts = {"raw.few": 2, "raw.many": 9, "m.few": 1, "m.long": 9, "m.many": 1}
+    versions = {}
+    for relation, count in counts.items():
+        rows = pa.table({"n": range(count)})
+        warehouse.create(relation, rows.schema)
+        warehouse.overwrite(relation, rows, Tag(relation, warehouse.version(relation), {}))
+        versions[relation] = warehouse.version(relation)
+    monkeypatch.setattr("livemart.spark.quick_session.FEW_STATEMENT_ROWS", 5)
+    monkeypatch.setattr("livemart.spark.quick_session.few_rows_session", lambda *_, **__: "few")
+    snapshot = Snapshot(1, "e", 0, "build", None, versions, {}, {}, "published", NOON, NOON)
+    project = Project("shop", ".", "shop", {}, {}, {}, {})
+    session: Any = spark
+    tables = RecomputedTables(session, warehouse, project, snapshot, tmp_path)
+
+    def chosen(relation: str, read: str, text: str = "select n") -> Any:
+        flat = SimpleNamespace(relations=(read,), occurrences=(read,), text=text)
+        plan = SimpleNamespace(whole=flat)
+        query: Any = SimpleNamespace(relation=relation, session=PLAIN, made_by="sql", plan=plan)
+        return tables.session(query)
+
+    assert chosen("m.few", "raw.few") == "few"
+    assert chosen("m.few", "raw.few", "select map(n, n)") is spark
+    assert chosen("m.many", "raw.many") is spark
+    # Its stored rows are many.
+    assert chosen("m.long", "raw.few") is spark
+    # A table that the snapshot does not know.
+    assert chosen("m.few", "raw.foreign") is spark
