@@ -8,6 +8,7 @@ cut pieces.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -130,6 +131,7 @@ WrittenParser.FUNCTIONS = {
 def cut_texts(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
     """Note on every expression below `tree` the text it was read from, and forget the spans."""
     words = _words(tokens, text)
+    starts = sorted(words)
     for node in tree.walk():
         span = node.meta.get(_SPAN)
         if span is None or isinstance(node, exp.Column | exp.Query | exp.Subquery | exp.Star):
@@ -143,11 +145,11 @@ def cut_texts(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
             if begin < position:
                 # One argument that is in the tree twice.
                 continue
-            pieces.append(_between(words, position, begin))
+            pieces.append(_between(words, starts, position, begin))
             paths.append(path)
             position = end
         if position <= span[1]:
-            pieces.append(_between(words, position, span[1]))
+            pieces.append(_between(words, starts, position, span[1]))
             node.meta[_CUT] = _Cut(tuple(pieces), tuple(paths))
 
 
@@ -207,10 +209,15 @@ def _words(tokens: Sequence[Token], text: str) -> dict[int, tuple[int, str]]:
     return words
 
 
-def _between(words: dict[int, tuple[int, str]], begin: int, end: int) -> str:
-    """Return the tokens from `begin` to `end`; one blank for all text between two."""
+def _between(
+    words: dict[int, tuple[int, str]], starts: Sequence[int], begin: int, end: int
+) -> str:
+    """Return the tokens from `begin` to `end`; one blank for all text between two.
+
+    `starts`: of all tokens, in order.
+    """
     text, position = "", begin
-    for start in sorted(start for start in words if begin <= start < end):
+    for start in starts[bisect_left(starts, begin) : bisect_left(starts, end)]:
         stop, word = words[start]
         text += (" " if start > position else "") + word
         position = stop

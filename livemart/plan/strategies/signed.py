@@ -403,8 +403,11 @@ def _beside_clock_below(expr: Expr, source: Relation) -> Iterator[KeyQuery]:
 
 def _beside_clock(expr: Expr) -> Expr:
     """Return `expr` with a time in place of the clock's value, which is one for all rows."""
-    if any(value.meta.get(OF_ANY_TYPE) for value in clock_values(expr)):
+    values = clock_values(expr)
+    if any(value.meta.get(OF_ANY_TYPE) for value in values):
         raise not_additive("a value of a subquery is part of it")
+    if not values:
+        return expr
     moment = parse_one("cast(null as timestamp)", dialect="spark")
     return replaced(expr, lambda reference: moment if is_clock_value(reference) else None)
 
