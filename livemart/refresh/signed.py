@@ -88,16 +88,25 @@ def _limits(run: ModelRun, outputs: Sequence[Output]) -> Mapping[str, SumLimits]
     # Inputs whose columns took other types make other sums of the same SQL.
     key = (run.plan.fingerprint, run.stored.schema, *(source.new.schema for source in run.inputs))
     if key not in run.sum_limits:
+        # Each question takes some milliseconds, and a wide model sums one type in a hundred ways.
+        asked: dict[tuple[str, pa.DataType], list[pa.DataType]] = {}
         limits = {
-            output.name.lower(): _limits_of(run, output) for output in outputs if output.summed
+            output.name.lower(): _limits_of(run, output, asked)
+            for output in outputs
+            if output.summed
         }
         exact = {name: limit for name, limit in limits.items() if limit is not None}
         run.sum_limits[key] = exact if len(exact) == len(limits) else None
     return run.sum_limits[key]
 
 
-def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
-    """Return how exact the totals of a sum are, whichever branch of the query they are from."""
+def _limits_of(
+    run: ModelRun, output: Output, asked: dict[tuple[str, pa.DataType], list[pa.DataType]]
+) -> SumLimits | None:
+    """Return how exact the totals of a sum are, whichever branch of the query they are from.
+
+    `asked`: the types of some steps, by their SQL and the type that is summed; more are added.
+    """
     stored = SumStep(run.stored.fields[output.name].type)
     limits = []
     for summed in output.summed:
@@ -109,15 +118,18 @@ def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
             }
             query = argument.sql.render(names.__getitem__)
             # Not in one statement: the steps group all rows.
-            asked = ("w0", ", ".join(sql for sql, _ in summed.steps))
-            kinds = [kind for selected in asked for kind in run.views.types(selected, query)]
-            if kinds[1] != sum_type(kinds[0]):
+            (kind,) = run.views.types("w0", query)
+            taken = ", ".join(sql for sql, _ in summed.steps)
+            if (taken, kind) not in asked:
+                asked[taken, kind] = run.views.types(taken, query)
+            total, *others = asked[taken, kind]
+            if total != sum_type(kind):
                 return None
             steps = [
-                SumStep(kind, wraps=not is_try)
-                for kind, (_, is_try) in zip(kinds[2:], summed.steps[1:], strict=True)
+                SumStep(other, wraps=not is_try)
+                for other, (_, is_try) in zip(others, summed.steps[1:], strict=True)
             ]
-            limits.append(sum_limits(kinds[0], [*steps, stored]))
+            limits.append(sum_limits(kind, [*steps, stored]))
     first = limits[0]
     return first if all(limit == first for limit in limits) else None
 

@@ -34,7 +34,7 @@ def _limits(stored: pa.DataType, *analysed: str) -> SumLimits | None:
     )
     steps = tuple((f"step {place}", False) for place in range(len(analysed) - 1))
     output = Output("total", "sum", (Summed((key_query([column("x")], "t"),), steps),))
-    return _limits_of(cast(Any, run), output)
+    return _limits_of(cast(Any, run), output, {})
 
 
 _KINDS = {
@@ -52,6 +52,23 @@ def test_a_total_is_worth_what_every_step_to_it_holds() -> None:
     assert _limits(pa.int64(), "int", "bigint", "int", "bigint") == SumLimits(2**31)
     money = pa.decimal128(22, 2)
     assert _limits(money, "decimal(12,2)", "decimal(22,2)") == SumLimits(10**22, 10**10)
+
+
+def test_the_same_steps_over_the_same_type_are_asked_about_once() -> None:
+    questions: list[str] = []
+
+    def types(selected: str, query: str) -> list[pa.DataType]:
+        questions.append(selected)
+        return [pa.int32()] if selected == "w0" else [pa.int64()]
+
+    fields = {name: pa.field(name, pa.int64()) for name in ("a", "b")}
+    run = SimpleNamespace(stored=SimpleNamespace(fields=fields), views=SimpleNamespace(types=types))
+    asked: dict[tuple[str, pa.DataType], list[pa.DataType]] = {}
+    for name in fields:
+        summed = Summed((key_query([column(name)], "t"),), (("sum(w0)", False),))
+        output = Output(name, "sum", (summed,))
+        assert _limits_of(cast(Any, run), output, asked) == SumLimits(2**63)
+    assert questions == ["w0", "sum(w0)", "w0"]
 
 
 @pytest.mark.parametrize(
