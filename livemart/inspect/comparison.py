@@ -135,6 +135,22 @@ def different_rows(
     return _differing_rows(stored, recomputed, exact, keys)
 
 
+def sorted_lists(schema: StructType, listed: Collection[str]) -> list[str]:
+    """Return a select list of all columns, with the elements of some arrays in order."""
+    from pyspark.sql.types import ArrayType
+
+    return [
+        f"array_sort({quoted(field.name)}) as {quoted(field.name)}"
+        if field.name in listed
+        and isinstance(field.dataType, ArrayType)
+        # Spark has no order for these.
+        and not holds_map(field.dataType)
+        and "variant" not in field.dataType.simpleString()
+        else quoted(field.name)
+        for field in schema.fields
+    ]
+
+
 def signs_passed_on(schema: StructType, passed_on: Collection[str]) -> dict[str, str]:
     """Return, by name, SQL that distinguishes the zeros of each column that is passed on."""
     return {

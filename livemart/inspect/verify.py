@@ -8,7 +8,7 @@ models below it, but for columns that stamp a row with the run that wrote it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -16,16 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
-from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
+from livemart.inspect.comparison import (
+    ESTIMATE_TOLERANCE,
+    Differences,
+    compare,
+    sorted_lists,
+)
 from livemart.inspect.published_tables import published_snapshot
 from livemart.inspect.recomputed_tables import RecomputedTables
 from livemart.inspect.tied_groups import TiedGroups, TooManyRows
 from livemart.inspect.ties import Verdict
 from livemart.limits import FEW_WAREHOUSE_ROWS
 from livemart.own_faults import ends_everything
-from livemart.plan.approximate import approximate_columns
+from livemart.plan.approximate import approximate_columns, columns_by_order
 from livemart.plan.passed_on import passed_on_columns
-from livemart.plan.plan import Full, Inputs
+from livemart.plan.plan import Full, Inputs, Plan
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
@@ -36,6 +41,7 @@ from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings, selection_empty
 from livemart.spark.executors import has_executors
 from livemart.spark.model_errors import message_of
+from livemart.spark_sql import quoted
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import Snapshot
 from livemart.storage.location import StoragePlace
@@ -340,6 +346,15 @@ class _Verification:
             verdict = "unknown"
             notes.append(f"rows differ, as they may for `{', '.join(unsure)}` in SQL of this kind")
             self.tables.name(relation, stored)
+        elif differences.count and (
+            about_order := self._judged_by_order(
+                plan, flat, compared, recomputed, approximate, passed_on
+            )
+        ):
+            verdict, note_on_order = about_order
+            notes.append(note_on_order)
+            self.tables.name(relation, stored)
+            del self._passed_on[relation]
         elif may_tie and differences.count:
             groups = TiedGroups(
                 # Those of a stage are not known by the columns of the last step.
@@ -365,6 +380,35 @@ class _Verification:
         if verdict == "right":
             differences = replace(differences, count=0, examples=())
         return Comparison(name, differences.is_equal, stored_rows, note, differences, tied)
+
+    def _judged_by_order(
+        self,
+        plan: Plan,
+        flat: Flat,
+        stored: DataFrame,
+        recomputed: DataFrame,
+        approximate: Mapping[str, str],
+        passed_on: Collection[str],
+    ) -> tuple[Verdict, str] | None:
+        """Return whether rows that differ do so in the order of a list alone, and the note.
+
+        None if no column depends on the order of rows, or if others differ, too.
+        """
+        if not any(reason.code == "NONDETERMINISTIC_AGG" for reason in plan.reasons):
+            return None
+        listed = columns_by_order(flat, self.tables.columns)
+        names = [name for name in stored.columns if name.lower() in listed]
+        others = [name for name in stored.columns if name not in names]
+        if not names:
+            return None
+        in_order = sorted_lists(stored.schema, names)
+        sides = stored.selectExpr(*in_order), recomputed.selectExpr(*in_order)
+        if not compare(*sides, approximate, passed_on).count:
+            return "right", f"other orders of the same elements: {', '.join(names)}"
+        rest = stored.select(*map(quoted, others)), recomputed.select(*map(quoted, others))
+        if others and compare(*rest, approximate, passed_on).count:
+            return None
+        return "unknown", f"depends on the order of rows: {', '.join(names)}"
 
     def _uncompared(
         self, query: StoredQuery, stored: DataFrame, rows: int, note: str

@@ -1,17 +1,18 @@
-"""Finds the columns that two full recomputations may disagree on: sketches and their estimates.
+"""Finds the columns that two full recomputations may disagree on: sketches, estimates, lists.
 
-Used by verify, which compares them within a tolerance.
+Used by verify, which compares estimates within a tolerance, and lists without their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.reasons import Inapplicable
+from livemart.plan.relations.aggregate_calls import ORDER_DEPENDENT, PICKS
 from livemart.plan.sql.determinism import APPROXIMATE_AGGREGATES, function_name
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.parse import parse, qualified
@@ -35,8 +36,34 @@ def approximate_columns(
     Returns:
         Names in lower case; empty if the query cannot be analysed.
     """
+    return _columns_of(flat, columns, approximate, _FUNCTIONS)
+
+
+def columns_by_order(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return the output columns in which all rows are taken in their order, with the function.
+
+    Args:
+        columns: the columns of each relation it reads.
+
+    Returns:
+        Names in lower case; empty if the query cannot be analysed.
+
+    >>> flat = Flat(("select shop_id, collect_set(amount) as amounts from sales group by 1",))
+    >>> columns_by_order(flat, {})
+    {'amounts': 'array_unique_agg'}
+    """
+    return _columns_of(flat, columns, {}, ORDER_DEPENDENT - PICKS)
+
+
+def _columns_of(
+    flat: Flat,
+    columns: Mapping[str, tuple[str, ...]],
+    inherited: Mapping[str, Mapping[str, str]],
+    named: Collection[str],
+) -> dict[str, str]:
+    """Return the output columns that come from a function of these names, with that name."""
     functions = {
-        occurrence.placeholder: approximate.get(occurrence.relation, {})
+        occurrence.placeholder: inherited.get(occurrence.relation, {})
         for occurrence in flat.occurrences
     }
     try:
@@ -44,14 +71,17 @@ def approximate_columns(
         by_scope: dict[int, dict[str, str]] = {}
         result: dict[str, str] = {}
         for scope in traverse_scope(tree):
-            result = by_scope[id(scope.expression)] = _of_scope(scope, by_scope, functions)
+            result = by_scope[id(scope.expression)] = _of_scope(scope, by_scope, functions, named)
         return result
     except (Inapplicable, SqlglotError, RecursionError, KeyError, AttributeError):
         return {}
 
 
 def _of_scope(
-    scope: Scope, by_scope: Mapping[int, dict[str, str]], functions: Mapping[str, Mapping[str, str]]
+    scope: Scope,
+    by_scope: Mapping[int, dict[str, str]],
+    functions: Mapping[str, Mapping[str, str]],
+    named: Collection[str],
 ) -> dict[str, str]:
     query = scope.expression
     if isinstance(query, exp.SetOperation):
@@ -72,16 +102,21 @@ def _of_scope(
         else functions.get(source.name, {})
         for name, source in scope.sources.items()
     }
-    flags = {item.alias_or_name.lower(): _function_below(item, inherited) for item in query.selects}
+    flags = {
+        item.alias_or_name.lower(): _function_below(item, inherited, named)
+        for item in query.selects
+    }
     return {name: function for name, function in flags.items() if function is not None}
 
 
-def _function_below(projection: exp.Expr, inherited: Mapping[str, Mapping[str, str]]) -> str | None:
+def _function_below(
+    projection: exp.Expr, inherited: Mapping[str, Mapping[str, str]], named: Collection[str]
+) -> str | None:
     for node in projection.walk():
         name = function_name(node)
         if isinstance(node, exp.Column):
             name = inherited.get(node.table, {}).get(node.name.lower())
-        elif name not in _FUNCTIONS:
+        elif name not in named:
             continue
         if name is not None:
             return name

@@ -93,6 +93,38 @@ def test_verify_knows_a_tie_from_a_difference(
     assert "besides, 1 group of rows ties, as is right" in told["newest"].note
 
 
+_LISTS = {
+    "listed": f"""select shop_id, collect_list(method) as methods, count(*) as orders
+        from {ORDERS} group by shop_id""",
+    "joined": f"""select shop_id, array_join(collect_list(method), '+') as methods
+        from {ORDERS} group by shop_id""",
+}
+
+
+# 15 s.
+@pytest.mark.extended
+def test_verify_knows_another_order_of_a_list_from_a_difference(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = shop_project(spark, tmp_path, _LISTS, _ORDERS)
+    run.build()
+
+    spark.sql("update mini.listed set methods = reverse(methods)")
+    spark.sql("update mini.joined set methods = concat_ws('+', reverse(split(methods, '[+]')))")
+    told = _verified(run, spark)
+    assert told["listed"].is_equal
+    assert told["listed"].note == "other orders of the same elements: methods"
+    # A text may be right, and the others are not compared with it.
+    assert not told["joined"].is_equal
+    assert told["joined"].is_different is False
+    assert told["joined"].note == "depends on the order of rows: methods"
+
+    spark.sql("update mini.listed set methods = array('card') where shop_id = 'a'")
+    assert not _verified(run, spark)["listed"].is_equal
+    spark.sql("update mini.listed set orders = 7 where shop_id = 'b'")
+    assert _verified(run, spark)["listed"].is_different
+
+
 def _verified(run: ProjectRun, spark: SparkSession) -> dict[str, Comparison]:
     """Return the report about the current tables."""
     newest = run.newest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from livemart.plan.approximate import approximate_columns
+from livemart.plan.approximate import approximate_columns, columns_by_order
 from livemart.plan.sql.flatten import flatten
 
 COLUMNS = {"m.orders": ("shop_id", "customer_id", "amount"), "m.sketches": ("shop_id", "sketch")}
@@ -60,3 +60,13 @@ def test_exact_functions_are_exact() -> None:
     )
 
     assert approximate(sql) == {}
+
+
+def test_a_list_depends_on_the_order_of_rows_and_a_picked_value_does_not() -> None:
+    sql = (
+        "with a as (select shop_id, collect_list(amount) as amounts, max(amount) as most,"
+        " max_by(amount, customer_id) as newest from m.orders group by 1)"
+        " select shop_id, array_join(amounts, ',') as joined, most, newest from a"
+    )
+
+    assert columns_by_order(flatten(sql, {}), COLUMNS) == {"joined": "array_agg"}
