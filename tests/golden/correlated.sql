@@ -61,3 +61,11 @@ region keys=(order_id) unique=(order_id);
 # title: a pair without groups
 select dish_id from bronze.dishes as dishes where (dishes.restaurant_id, dishes.dish_name) in (select restaurant_id, restaurant_name from bronze.restaurants);
 region keys=(dish_id) unique=(dish_id);
+
+# title: the newest value before a row, in an order that a unique column ends
+select restaurant_id, (select max_by(orders.status, struct(orders.ordered_at, orders.order_id)) from bronze.orders as orders where orders.restaurant_id = restaurants.restaurant_id) as status from bronze.restaurants as restaurants;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: the newest value before a row, in an order that may tie
+select restaurant_name, (select max_by(orders.status, orders.ordered_at) from bronze.orders as orders where orders.restaurant_id = restaurants.restaurant_id) as status from bronze.restaurants as restaurants;
+full reason=NONDETERMINISTIC_AGG;

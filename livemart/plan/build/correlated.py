@@ -7,6 +7,7 @@ subquery that share their keys with a row are all that decides about it; how the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain, islice
 
 from sqlglot import exp
 
@@ -17,6 +18,7 @@ from livemart.plan.relations.aggregate_calls import (
     is_order_dependent,
     is_total,
     order_decides,
+    orders_of,
     rows_may_tie,
 )
 from livemart.plan.relations.alias import Alias
@@ -83,11 +85,16 @@ def beside_answer(
         limit = None
     for name in _DROPPED:
         select.set(name, None)
-    select.set("expressions", _named(keys, sorts))
+    orders = [orders_of(call) for call in calls]
+    select.set("expressions", _named(keys, [*sorts, *chain(*orders)]))
     relation, _ = query_of(select)
     columns = _columns(_KEY, len(keys))
     ties = [] if limit is None else _ties_of_limit(relation, limit, columns, sorts)
-    ties += [order_decides(call) for call in calls if is_order_dependent(call, relation, columns)]
+    names = iter(_columns(_ORDER, len(sorts) + sum(map(len, orders)))[len(sorts) :])
+    for call, order in zip(calls, orders, strict=True):
+        # In the relation, the order of the call has the names of its output.
+        if is_order_dependent(call, relation, [*columns, *islice(names, len(order))]):
+            ties.append(order_decides(call))
     right = Alias(Distinct(relation, columns, ties), qualifier, tuple(_names(_KEY, len(keys))))
     joined = Join(left, right, "left", _over(keys, qualifier), frozenset({qualifier}))
     return joined, column(_ANSWER, qualifier)
@@ -232,7 +239,7 @@ def _aliases(select: exp.Select) -> list[str]:
 
 
 def _named(keys: Sequence[EquiKey], sorts: Sequence[Expr]) -> list[Expr]:
-    """Return a select list of the keys inside, and of the order of LIMIT."""
+    """Return a select list of the keys inside, and of the orders of LIMIT and of aggregates."""
     names = [*_names(_KEY, len(keys)), *_names(_ORDER, len(sorts))]
     values = [*(key.right for key in keys), *sorts]
     return [

@@ -182,6 +182,16 @@ def rows_may_tie(order: str, node: Expr) -> Reason:
     )
 
 
+def orders_of(call: Expr) -> list[Expr]:
+    """Return the expressions by which an aggregate puts its own rows in order, to be replaced."""
+    if isinstance(call, exp.ArgMax | exp.ArgMin):
+        return _parts(bare(call.expression))
+    order = call.this if isinstance(call, exp.GroupConcat) else None
+    if not isinstance(order, exp.Order):
+        return []
+    return [bare(item.this) for item in order.expressions]
+
+
 def _parts(order: Expr) -> list[Expr]:
     """Return the parts by which a value is compared: a struct's fields, or the value itself."""
     if not isinstance(order, exp.Struct | exp.Tuple):
