@@ -149,3 +149,11 @@ signed groups keys=(day) unique=(day);
 # title: the unit of a truncated time is a column
 select o.t, count(*) as orders from (select date_trunc(status, ordered_at) as t from bronze.orders) as o group by o.t;
 signed groups keys=(t) unique=(t);
+
+# title: what is left of a list, or made of each element, is settled if it is counted or sorted
+select restaurant_id, size(filter(collect_list(amount), x -> x > 5)) as dear, array_sort(transform(collect_list(amount), x -> x * 2)) as doubled from bronze.orders group by 1;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: the place of an element depends on the order of rows
+select restaurant_id, array_sort(transform(collect_list(amount), (x, i) -> x * i)) as moved from bronze.orders group by 1;
+full reason=NONDETERMINISTIC_AGG;

@@ -93,3 +93,15 @@ region keys=(order_id, customer_id) unique=(order_id);
 # title: a frame below a join by time alone
 select t.order_id, t.customer_id, p.recent from bronze.orders as t join (select restaurant_id, pane_started_at, sum(order_count) over (partition by restaurant_id order by pane_started_at range between interval 1 hour preceding and current row) as recent from mart.order_panes) as p on t.ordered_at = p.pane_started_at;
 signed rows lookups=1/1 keys=(order_id, customer_id) stage_1=(region keys=(restaurant_id) time=pane_started_at before=3600s after=0s unique=(restaurant_id, pane_started_at)) last=(select t.order_id, t.customer_id, p.recent from bronze.orders as t join (select * from stage_1) as p on t.ordered_at = p.pane_started_at);
+
+# title: how many values so far, as a window has no count(distinct ...)
+select order_id, restaurant_id, size(collect_set(customer_id) over (partition by restaurant_id order by ordered_at)) as customers from bronze.orders;
+region keys=(restaurant_id) unique=(order_id) reason=WINDOW_UNBOUNDED;
+
+# title: a list in the order of its window
+select order_id, restaurant_id, collect_list(status) over (partition by restaurant_id order by ordered_at, order_id) as statuses from bronze.orders;
+region keys=(restaurant_id) unique=(order_id) reason=WINDOW_UNBOUNDED;
+
+# title: a list in an order of its window that may tie
+select order_id, restaurant_id, collect_list(status) over (partition by restaurant_id order by ordered_at) as statuses from bronze.orders;
+full reason=NONDETERMINISTIC_AGG;

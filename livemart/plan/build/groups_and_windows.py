@@ -121,12 +121,16 @@ def _window(relation: Relation, window: exp.Window, tree: exp.Select) -> WindowG
     sorts = [bare(item.this) for item in order.expressions] if order is not None else []
     ranked: list[Expr] = []
     ties: list[Reason] = []
+    is_settled = is_total(relation, [*partition, *sorts])
     if needs_total_order(call, spec):
-        if not is_total(relation, [*partition, *sorts]):
+        if not is_settled:
             order_text = sql_of(order).strip() if order is not None else "no ORDER BY"
             ties.append(rows_may_tie(order_text[:80], window))
         if function_name(call) == "row_number":
             ranked.append(window)
+    elif isinstance(call, exp.ArrayAgg) and is_settled:
+        # Spark lists the rows of a window in their order.
+        pass
     elif is_order_dependent(call, relation, partition):
         ties.append(order_decides(call))
     return WindowGate(relation, partition, frame, ranked, ties, [window])

@@ -37,8 +37,18 @@ PICKS = frozenset(
 # So is that of these.
 TAKE_A_VALUE = PICKS | {"max", "min", "lag", "lead", "nth_value"}
 # The parser has no classes for these, whose answer is the same for any order of an array.
-_WITHOUT_ORDER = frozenset({"cardinality", "arrays_overlap"})
+_WITHOUT_ORDER = frozenset({"cardinality", "arrays_overlap", "forall"})
 _COLLECTED = (exp.ArrayAgg, exp.ArrayUniqueAgg)
+# Their answer has the same elements for any order of the array, in its order.
+_KEEP_ELEMENTS = (
+    exp.ArrayCompact,
+    exp.ArrayDistinct,
+    exp.ArrayExcept,
+    exp.ArrayFilter,
+    exp.ArrayRemove,
+    exp.Flatten,
+    exp.Transform,
+)
 # The wrappers around a call that are no calls themselves.
 WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 
@@ -110,6 +120,22 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
     ... )
     region: shop_id
     >>> show(
+    ...     "select shop_id, size(filter(collect_list(amount), x -> x > 5)) as dear,"
+    ...     " array_sort(transform(collect_list(amount), x -> x * 2)) as doubled"
+    ...     " from raw.orders group by shop_id"
+    ... )
+    region: shop_id
+    >>> show(
+    ...     "select order_id, shop_id, size(collect_set(amount) over (partition by shop_id))"
+    ...     " as amounts from raw.orders"
+    ... )
+    region: shop_id
+    >>> show(
+    ...     "select shop_id, array_sort(transform(collect_list(amount), (x, i) -> x * i)) as a"
+    ...     " from raw.orders group by shop_id"
+    ... )
+    full: NONDETERMINISTIC_AGG: collect_list(orders.amount) depends on the order of rows
+    >>> show(
     ...     "select shop_id, array_contains(array(array(5, 6)), collect_set(amount)) as has_both"
     ...     " from raw.orders group by shop_id"
     ... )
@@ -127,7 +153,7 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
         return not _is_concatenated_in_order(call, relation, keys)
     if isinstance(call, _COLLECTED):
         collected: Expr = call
-        while isinstance(collected.parent, exp.Filter | exp.Paren):
+        while collected.parent is not None and _has_same_elements(collected.parent, collected):
             collected = collected.parent
         around = collected.parent
         if isinstance(around, exp.ArrayContains):
@@ -137,8 +163,21 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
             return around.args.get("expression") is not None
         if isinstance(around, exp.Anonymous):
             return function_name(around) not in _WITHOUT_ORDER
+        if isinstance(around, exp.Exists):
+            return around.this is not collected
         return not isinstance(around, exp.ArraySize | exp.ArrayMax | exp.ArrayMin)
     return True
+
+
+def _has_same_elements(around: Expr, collected: Expr) -> bool:
+    """Return True if the order of an array decides only the order of the expression around it."""
+    if isinstance(around, exp.Filter | exp.Paren | exp.Window):
+        return around.this is collected
+    if not isinstance(around, _KEEP_ELEMENTS) or around.this is not collected:
+        return False
+    function = around.args.get("expression")
+    # The second argument of a lambda is an element's place.
+    return not (isinstance(function, exp.Lambda) and len(function.expressions) > 1)
 
 
 def order_decides(call: Expr) -> Reason:
