@@ -247,7 +247,12 @@ def _generated(relation: Relation, lateral: exp.Lateral, *, outer: bool) -> Rela
     """Return a relation with what `lateral view explode(x)` or `lateral explode(x)` adds to it."""
     names = tuple(lateral.alias_column_names)
     if not names:
-        raise unsupported("a generator without column names", lateral)
+        raise refusal(
+            "PARSE_UNSUPPORTED",
+            "a generator without column names has no rule",
+            line_of(lateral),
+            "name them: `lateral view explode(dishes) d as dish`",
+        )
     refuse_subqueries(lateral.this)
     return Generate(relation, lateral.this, lateral.alias, names, outer=outer)
 
