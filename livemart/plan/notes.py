@@ -78,13 +78,16 @@ def growth(
                 # One row of each key, however long the relation gets.
                 continue
             if restriction.time is None and (time or "").lower() not in names:
-                keys = ", ".join(sorted(names)) or "all rows"
+                keys = ", ".join(sorted(names))
+                rows = f"all that {relation} has ever had of its {keys}"
+                if not keys:
+                    rows = f"all rows that {relation} has ever had"
                 advice = "group by hour or day in a model below, or bound the time"
                 if exact and not keys_of_rows:
                     advice += f"; if {keys} is the key of its rows, declare it"
                 return Reason(
                     "GROWTH_UNBOUNDED",
-                    f"a refresh reads all that {relation} has ever had of its {keys}",
+                    f"a refresh reads {rows}",
                     None,
                     advice,
                 )

@@ -57,3 +57,7 @@ full reason=PARSE_UNSUPPORTED;
 # title: a lateral table function has no rule
 select order_id, place from bronze.orders, lateral range(3) as places(place);
 full reason=PARSE_UNSUPPORTED;
+
+# title: a generator of several columns in a select list has no rule
+select order_id, posexplode_outer(items) as (place, item) from bronze.orders;
+full reason=PARSE_UNSUPPORTED;

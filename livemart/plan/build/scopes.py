@@ -225,13 +225,22 @@ class _Builder:
         """Move a generator of the select list below it."""
         for name, expr in list(outputs.items()):
             call = bare(expr)
+            has_names = isinstance(call, exp.Aliases)
+            call = call.this if has_names else call
             called = function_name(call) or ""
             if called not in GENERATORS:
                 if any(function_name(node) in GENERATORS for node in expr.walk()):
                     raise unsupported("a generator inside an expression", expr)
                 continue
-            if called not in ("explode", "explode_outer"):
-                raise unsupported(f"{called} in a select list", expr)
+            if has_names or called not in ("explode", "explode_outer"):
+                word = "outer " if called.endswith("_outer") else ""
+                raise refusal(
+                    "PARSE_UNSUPPORTED",
+                    f"{called} in a select list has no rule",
+                    line_of(call),
+                    "write it behind the tables:"
+                    f" `lateral view {word}{called.removesuffix('_outer')}(...) t as a, b`",
+                )
             if any(is_aggregate(node) or isinstance(node, exp.Window) for node in call.walk()):
                 raise unsupported("a generator over an aggregate or a window", expr)
             qualifier = f"__generated_{name}"

@@ -148,6 +148,10 @@ def test_a_source_without_keys_may_have_a_key_that_nobody_declared() -> None:
     over_all = "select amount * 2 as twice, max(order_id) as last from bronze.orders group by 1"
     notes = [plan_query(text, without).reasons for text in (sql, over_all)]
 
+    assert [reason.message for each in notes for reason in each] == [
+        "a refresh reads all that bronze.orders has ever had of its order_id",
+        "a refresh reads all rows that bronze.orders has ever had",
+    ]
     assert [[reason.suggestion for reason in each] for each in notes] == [
         [
             "group by hour or day in a model below, or bound the time; if order_id is the key of"
