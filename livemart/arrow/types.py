@@ -15,6 +15,8 @@ from livemart.errors import RefreshError
 # Digits of the decimal that Spark makes of an integer, by its bits, to compare it with decimals.
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _MOST_DIGITS = 38
+# Decimals of so many digits have an exact common type with each other and with each integer.
+_DIGITS_BESIDE_INTEGERS = 18
 # A double holds each whole number of so many bits.
 _EXACT_DOUBLE_BITS = 32
 
@@ -91,6 +93,19 @@ def compares_exactly(left: pa.DataType, right: pa.DataType, *, is_utc: bool = Tr
     if common is None:
         return False
     return not pa.types.is_floating(common) or plain_type(left) == plain_type(right)
+
+
+def key_kind(kind: pa.DataType) -> str:
+    """Return a word that types share if a value of one equals at most one value of the other.
+
+    >>> key_kind(pa.int32()) == key_kind(pa.decimal128(12, 2))
+    True
+    >>> key_kind(pa.int32()) == key_kind(pa.string())  # 1 equals '1' and '01'
+    False
+    """
+    plain = plain_type(kind)
+    is_short = pa.types.is_decimal(plain) and plain.precision <= _DIGITS_BESIDE_INTEGERS
+    return "number" if is_short or pa.types.is_signed_integer(plain) else str(plain)
 
 
 def widens(stored: pa.DataType, declared: pa.DataType) -> bool:

@@ -22,7 +22,7 @@ from deltalake.schema import Schema as DeltaSchema
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.arrow.times import is_time
-from livemart.arrow.types import align, plain_schema
+from livemart.arrow.types import align, key_kind, plain_schema
 from livemart.conflicts import TableChangedError
 from livemart.delta.cache import usual_bytes
 from livemart.delta.changes import NetChanges, changes_unavailable
@@ -154,6 +154,12 @@ class Warehouse:
     def column_names(self, relation: str) -> tuple[str, ...] | None:
         """Return the names of the columns, or None if there is no such table yet."""
         return tuple(self.arrow_schema(relation).names) if self.exists(relation) else None
+
+    def column_kinds(self, relation: str, version: int | None = None) -> dict[str, str] | None:
+        """Return the `key_kind` of each column, or None if there is no such table yet."""
+        if not self.exists(relation):
+            return None
+        return {field.name: key_kind(field.type) for field in self.arrow_schema(relation, version)}
 
     def logged_schema(self, relation: str) -> str | None:
         """Return the columns as the log spells them, with comments; None if it cannot be read."""

@@ -178,9 +178,9 @@ class RecomputedTables:
             # Only Spark may be able to read a table, and count its rows.
             return spark
 
-    def _stored_columns(self, relation: str) -> tuple[str, ...] | None:
+    def _stored_columns(self, relation: str) -> dict[str, str] | None:
         """Return the columns of a table of the snapshot: those that the runner has planned with."""
         if (version := self._versions.get(relation)) is not None:
             with suppress(LivemartError):
-                return tuple(self.warehouse.arrow_schema(relation, version).names)
+                return self.warehouse.column_kinds(relation, version)
         return None

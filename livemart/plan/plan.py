@@ -31,7 +31,8 @@ VARIES = Reason(
 class Inputs:
     """The planner's knowledge of the relations that a query reads, by `schema.identifier`.
 
-    `growing`: the event time, if it has one, of each relation that is never done.
+    `growing`: the event time, if it has one, of each relation that is never done. `kinds`: of the
+    columns of tables that exist, see `key_kind`.
     """
 
     columns: Mapping[str, tuple[str, ...]]
@@ -40,6 +41,7 @@ class Inputs:
     clocks: Set[str] = frozenset()
     append_only: Set[str] = frozenset()
     growing: Mapping[str, str | None] = field(default_factory=dict)
+    kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def of(self, relations: Collection[str]) -> Inputs:
         """Return the facts of some relations, whose views are part of the text by now."""
@@ -53,6 +55,7 @@ class Inputs:
             clocks=self.clocks & set(relations),
             append_only=self.append_only & set(relations),
             growing=only(self.growing),
+            kinds=only(self.kinds),
         )
 
 

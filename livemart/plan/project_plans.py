@@ -31,7 +31,9 @@ _SESSION = "."
 FIXED_RUNS = (0, 1)
 _HISTORY_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
-ColumnsOf = Callable[[str], tuple[str, ...] | None]
+# By name, the `key_kind` of each column.
+Kinds = Mapping[str, str]
+ColumnsOf = Callable[[str], Kinds | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,8 @@ class ProjectPlans:
         """Plan all models; tests are planned when they are first asked for.
 
         Args:
-            stored_columns: the columns of a table that exists, None otherwise; then the declared
-                ones and those that the SQL itself yields are used.
+            stored_columns: the columns of a table that exists and their kinds, None otherwise;
+                then the declared ones and those that the SQL itself yields are used.
             before: plans of the same project, from which those of unchanged SQL are taken.
         """
         self._planned_queries: PlannedQueries | None = (
@@ -68,7 +70,7 @@ class ProjectPlans:
         self.stored: Mapping[str, StoredQuery] = {}
         self._stored_columns = stored_columns
         # Those of the tables that exist, by relation, on which the models are planned.
-        self.columns: Mapping[str, tuple[str, ...]] | None = None
+        self.columns: Mapping[str, Kinds] | None = None
         self._inputs = Inputs({})
         self._flats: dict[str, Flat | None] = {}
         self._by_text: dict[tuple[str, SessionSpec], Plan] = {}
@@ -90,9 +92,9 @@ class ProjectPlans:
         relations = [source.relation for source in project.sources.values()]
         relations += [model.relation for model in project.models.values() if model.is_stored]
         columns = {
-            relation: names
+            relation: kinds
             for relation in relations
-            if (names := self._stored_columns(relation)) is not None
+            if (kinds := self._stored_columns(relation)) is not None
         }
         if columns != self.columns:
             self.columns = columns
@@ -173,7 +175,7 @@ def _may_need(plan: Plan, flat: Flat, relation: str, column: str) -> bool:
 
 
 def _plan_models(
-    project: Project, stored: Mapping[str, tuple[str, ...]], planned: PlannedQueries
+    project: Project, stored: Mapping[str, Kinds], planned: PlannedQueries
 ) -> tuple[dict[str, Plan], Inputs]:
     """Return the plan of every model, and the facts of all relations."""
     columns: dict[str, tuple[str, ...]] = {}
@@ -182,7 +184,7 @@ def _plan_models(
     clocks: set[str] = set()
     growing: dict[str, str | None] = {}
     for source in project.sources.values():
-        stored_columns = stored.get(source.relation)
+        stored_columns = tuple(stored.get(source.relation, ()))
         declared = tuple(column.name for column in source.columns)
         if source.is_provided:
             clocks.add(source.relation)
@@ -200,9 +202,8 @@ def _plan_models(
         if stored_columns or declared:
             columns[source.relation] = stored_columns or declared
     # One for all models: each finds there what the models before it have added.
-    common = Inputs(
-        columns, unique, views_of(project, project.session), clocks, append_only, growing
-    )
+    views_in_session = views_of(project, project.session)
+    common = Inputs(columns, unique, views_in_session, clocks, append_only, growing, stored)
     by_session = {project.session.of_a_view: common}
     other_views: dict[SessionSpec, list[dict[str, str]]] = {}
     all_views = view_relations(project)
@@ -214,7 +215,7 @@ def _plan_models(
         if session not in other_views:
             other_views[session] = [views_of(project, session, run) for run in FIXED_RUNS]
         views = other_views[session]
-        stored_columns = stored.get(model.relation) if model.is_stored else None
+        stored_columns = tuple(stored.get(model.relation, ())) if model.is_stored else ()
         if model.compiled_code is None or model.language != "sql":
             plan = Plan(Full(_unread(model)))
         elif not model.is_stored:

@@ -138,7 +138,8 @@ def _scans(by_name: Mapping[str, Occurrence], inputs: Inputs) -> Callable[[str],
             frozenset(sql_of(column(stored_name(part, columns) or part)) for part in key)
             for key in inputs.unique.get(occurrence.relation, ())
         ]
-        return Scan(occurrence.index, occurrence.relation, columns, unique)
+        kinds = inputs.kinds.get(occurrence.relation, {})
+        return Scan(occurrence.index, occurrence.relation, columns, unique, kinds)
 
     return lambda name: scan_of(name.lower())
 

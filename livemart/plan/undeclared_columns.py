@@ -70,7 +70,7 @@ def undeclared_reads(plans: ProjectPlans) -> dict[str, str]:
 
 def _reads(plans: ProjectPlans, flat: Flat, undeclared: Mapping[str, _Undeclared]) -> Iterator[str]:
     """Yield the sentence on each undeclared column that a query names."""
-    stored = plans.columns or {}
+    stored = _stored_columns(plans)
     named = named_columns(flat, {key: stored[key] for key in undeclared if key in stored})
     for relation, name in sorted(named):
         if (source := undeclared[relation].get(name)) is not None:
@@ -85,7 +85,7 @@ def _passed_on(
     read = [undeclared[relation] for relation in flat.relations if relation in undeclared]
     if not read:
         return {}
-    stored = plans.columns or {}
+    stored = _stored_columns(plans)
     new = {
         relation: tuple(name for name in names if name.lower() not in undeclared.get(relation, ()))
         for relation, names in stored.items()
@@ -97,11 +97,16 @@ def _passed_on(
 def _undeclared(plans: ProjectPlans) -> dict[str, _Undeclared]:
     """Return the columns of landed tables that no YAML declares, by relation."""
     undeclared: dict[str, _Undeclared] = {}
+    all_stored = _stored_columns(plans)
     for source in plans.project.sources.values():
         if source.stream is None or source.row_rules.schema_drift == "evolve":
             continue
         declared = {column.name.lower() for column in source.columns} | {*source.added_columns}
-        stored = (plans.columns or {}).get(source.relation, ())
+        stored = all_stored.get(source.relation, ())
         if names := frozenset(map(str.lower, stored)) - declared:
             undeclared[source.relation] = dict.fromkeys(names, source)
     return undeclared
+
+
+def _stored_columns(plans: ProjectPlans) -> dict[str, tuple[str, ...]]:
+    return {relation: tuple(kinds) for relation, kinds in (plans.columns or {}).items()}

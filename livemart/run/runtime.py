@@ -72,8 +72,8 @@ class Runtime:
         from livemart.check.proofs import Prover
         from livemart.plan.project_plans import ProjectPlans
 
-        names = self.warehouse.column_names
-        self.plans = planned.resumed(names) if planned else ProjectPlans(self.project, names)
+        columns = self.warehouse.column_kinds
+        self.plans = planned.resumed(columns) if planned else ProjectPlans(self.project, columns)
         self.prover = Prover(self.plans, self.between_batches.own_faults)
 
     def session(self, model: Model) -> SparkSession:
@@ -87,7 +87,7 @@ class Runtime:
         from livemart.plan.project_plans import ProjectPlans
 
         self.project = project
-        self.plans = ProjectPlans(project, self.warehouse.column_names, self.plans)
+        self.plans = ProjectPlans(project, self.warehouse.column_kinds, self.plans)
         self.prover = self.prover.renewed(self.plans)
 
     def is_as_looked_at(self) -> bool:
@@ -222,7 +222,7 @@ def reread(runtime: Runtime) -> Runtime:
     read_at = runtime.files.look()
     project = dbt.load()
     # An edit plans the models that it changes, and those that read them.
-    plans = ProjectPlans(project, runtime.warehouse.column_names, runtime.plans)
+    plans = ProjectPlans(project, runtime.warehouse.column_kinds, runtime.plans)
     edited = replace(runtime, dbt=dbt, project=project, read_at=read_at, cache=None, planned=plans)
     require_policies(edited.project, edited.plans.stored)
     require_declared(edited.plans)
@@ -442,5 +442,5 @@ def load_plans(
         refuse_syntax_errors(project, session)
         selection = settings.selection
         chosen = dbt.selection(selection) if selection else None
-    plans = ProjectPlans(project, Warehouse(settings.warehouse).column_names)
+    plans = ProjectPlans(project, Warehouse(settings.warehouse).column_kinds)
     return project, plans, chosen

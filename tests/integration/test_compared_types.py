@@ -111,3 +111,31 @@ def test_rows_whose_keys_are_equal_in_spark_are_found(
         mini.refresh()
 
         assert mini.differing() == [], place
+
+
+@pytest.mark.extended
+def test_a_unique_test_sees_a_number_that_finds_two_texts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    mini = Mini(spark, tmp_path, now=NOON + timedelta(hours=2))
+    tests = "models: [{name: named, columns: [{name: id, data_tests: [unique]}]}]"
+    named = (
+        "select i.id, r.word from {{ source('shop', 'items') }} as i"
+        " left join {{ source('shop', 'rates') }} as r on i.small = r.id"
+    )
+    mini.replace(f"{SOURCES}\n{tests}\n", named=named)
+    mini.deliver("items", row(1, {"small": 7}))
+    mini.deliver("rates", row(7, {"word": "seven"}))
+    mini.build()
+    assert mini.newest.status == "published"
+    mini.deliver("rates", {**row(7, {"word": "seven"}), "id": "07"})
+
+    mini.refresh()
+
+    assert mini.newest.status == "held"
+    mini.deliver("rates", {**row(7, {}, step=1, op="d"), "id": "07"})
+
+    mini.refresh()
+
+    assert mini.newest.status == "published"
+    assert mini.rows("mini.named") == [{"id": "1", "word": "seven"}]

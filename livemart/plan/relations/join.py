@@ -22,6 +22,7 @@ from livemart.plan.relations.relation import (
     Restrictions,
     Scan,
     Want,
+    bare,
     columns_of,
     is_constant,
 )
@@ -29,6 +30,15 @@ from livemart.plan.sql.written import sql_of
 
 # Branches of unions multiply in joins: more of them than this are no statement for Spark.
 _MOST_WAYS = 256
+
+# The kinds of the types that a cast often names.
+_KINDS = {
+    **dict.fromkeys(exp.DataType.TEXT_TYPES, "string"),
+    **dict.fromkeys(exp.DataType.SIGNED_INTEGER_TYPES, "number"),
+    exp.DataType.Type.DECIMAL: "number",
+    exp.DataType.Type.FLOAT: "float",
+    exp.DataType.Type.DOUBLE: "double",
+}
 
 # By side, what is read of it, by its SQL.
 _Needed = dict[str, dict[str, Expr]]
@@ -343,12 +353,21 @@ class Join(Relation):
         return [one | two for one in left for two in right]
 
     def matches_at_most_once(self) -> bool:
-        """Return True if the join keys hold a unique key of the right side."""
-        joined = {sql_of(key.right) for key in self.keys}
-        never_null = {sql_of(key.right) for key in self.keys if not key.null_safe}
+        """Return True if the join keys hold a unique key of the right side.
+
+        A number equals several texts: a key whose sides are of two types may match several rows.
+        """
+        keys = [key for key in self.keys if self._has_one_kind(key)]
+        joined = {sql_of(key.right) for key in keys}
+        never_null = {sql_of(key.right) for key in keys if not key.null_safe}
         return any(key <= never_null for key in self.right.unique_keys()) or any(
             key <= joined for key in self.right.unique_keys(null_safe=True)
         )
+
+    def _has_one_kind(self, key: EquiKey) -> bool:
+        """Return False if the two sides of a key are known to be of different types."""
+        left, right = _kind(self.left, key.left), _kind(self.right, key.right)
+        return left is None or right is None or left == right
 
     def _lost(self, want: Sequence[Expr]) -> Reason:
         lost = ", ".join(sql_of(expr) for expr in want if self._as_left(expr) is None)
@@ -359,6 +378,20 @@ class Join(Relation):
             "carry a key of the preserved side to the output, or store the joined rows in a model"
             " and group that",
         )
+
+
+def _kind(relation: Relation, expr: Expr) -> str | None:
+    """Return the kind of type of an expression, as `key_kind` names it; None if not known."""
+    kinds = {_kind_in(scan, bare(over)) for scan, over in relation.trace(expr) or ()}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _kind_in(scan: Scan, expr: Expr) -> str | None:
+    if isinstance(expr, exp.Column):
+        return scan.kinds.get(expr.name.lower())
+    if isinstance(expr, exp.Cast):
+        return _KINDS.get(expr.to.this)
+    return "number" if isinstance(expr, exp.Add | exp.Sub | exp.Mul | exp.Mod) else None
 
 
 def _joined(

@@ -22,7 +22,7 @@ The examples show SQL as the answers make it: what a change of a table affects, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -238,10 +238,13 @@ class Scan(Relation):
         relation: str,
         names: tuple[str, ...],
         unique: Sequence[frozenset[str]] = (),
+        kinds: Mapping[str, str] | None = None,
     ) -> None:
         self.occurrence = occurrence
         self.relation = relation
         self.names = names
+        # Of the columns whose types are known.
+        self.kinds = {name.lower(): kind for name, kind in (kinds or {}).items()}
         self._unique = list(unique)
 
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:

@@ -88,7 +88,7 @@ def test_windows_become_final_and_late_orders_correct_them(
 
     assert set(strategies(run.newest).values()) <= {"signed", "region"}, reasons(run.newest)
     project, warehouse = run.runtime.project, run.warehouse
-    stored = ProjectPlans(project, warehouse.column_names).stored
+    stored = ProjectPlans(project, warehouse.column_kinds).stored
     found = find_corrections(warehouse, project, stored, run.log.since(NOON))
     by_window = {
         (row.model, row.key.get("shop_id")): (str(row.late_by), dict(row.changes))

@@ -13,6 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from livemart.arrow.bags import WEIGHT
+from livemart.arrow.types import key_kind
 from livemart.check import checks
 from livemart.check.checks import TestResult, run_checks
 from livemart.check.proofs import Prover
@@ -44,8 +45,10 @@ class FakeWarehouse:
     def arrow_schema(self, relation: str) -> pa.Schema:
         return self.rows.schema
 
-    def column_names(self, relation: str) -> tuple[str, ...] | None:
-        return tuple(self.arrow_schema(relation).names) if self.exists(relation) else None
+    def column_kinds(self, relation: str) -> dict[str, str] | None:
+        if not self.exists(relation):
+            return None
+        return {field.name: key_kind(field.type) for field in self.arrow_schema(relation)}
 
     def changes(self, relation: str, v0: int, v1: int) -> pa.Table:
         if self.changed is None:
@@ -93,7 +96,7 @@ def how(
 
     monkeypatch.setattr(checks, "_ask_all", in_full)
     monkeypatch.setattr(checks, "_statement", lambda *_: "")
-    plans = ProjectPlans(found, warehouse.column_names)
+    plans = ProjectPlans(found, warehouse.column_kinds)
     if plan is not None:
         plans.models = {"model.mini.totals": plan}
     versions = CheckedVersions({} if before is None else {RELATION: before}, {RELATION: 2})
@@ -156,7 +159,7 @@ def test_a_linear_test_is_run_over_the_new_rows_first(
     result = run_checks(
         None,  # type: ignore[arg-type]
         warehouse,  # type: ignore[arg-type]
-        Prover(ProjectPlans(found, warehouse.column_names)),
+        Prover(ProjectPlans(found, warehouse.column_kinds)),
         CheckedVersions({RELATION: 1}, {RELATION: 2}),
         {TEST: "pass"},
     )[TEST]
@@ -200,7 +203,7 @@ def test_a_test_of_an_unchanged_table_keeps_its_status(monkeypatch: pytest.Monke
 def test_a_test_that_dbt_cannot_compile_is_an_error_whatever_it_was_before() -> None:
     found = project("not_null", compiled_code="", uncompiled="no such table")
     warehouse: Any = FakeWarehouse([], None)
-    prover = Prover(ProjectPlans(found, warehouse.column_names))
+    prover = Prover(ProjectPlans(found, warehouse.column_kinds))
     versions = CheckedVersions({RELATION: 2}, {RELATION: 2})
 
     result = run_checks(cast(Any, None), warehouse, prover, versions, {TEST: "pass"})[TEST]
@@ -380,7 +383,7 @@ def test_each_test_is_told_as_its_statement_ends(monkeypatch: pytest.MonkeyPatch
     results = run_checks(
         None,  # type: ignore[arg-type]
         warehouse,  # type: ignore[arg-type]
-        Prover(ProjectPlans(mini, warehouse.column_names)),
+        Prover(ProjectPlans(mini, warehouse.column_kinds)),
         CheckedVersions({}, {RELATION: 2}),
         {},
         report=lambda unique_id, result: events.append(f"{unique_id[-1]} {result.took_ms}"),

@@ -61,8 +61,8 @@ class FakeWarehouse:
     def arrow_schema(self, relation: str) -> pa.Schema:
         return pa.schema([(name, pa.string()) for name in COLUMNS[relation]])
 
-    def column_names(self, relation: str) -> tuple[str, ...] | None:
-        return tuple(self.arrow_schema(relation).names) if self.exists(relation) else None
+    def column_kinds(self, relation: str) -> dict[str, str] | None:
+        return dict.fromkeys(COLUMNS[relation], "string") if self.exists(relation) else None
 
     def changes(self, relation: str, v0: int, v1: int) -> pa.Table:
         rows = self._changed.get(relation.removeprefix("raw."), ())
@@ -104,7 +104,8 @@ def prover(
     )
     by_id = {each.unique_id: each for each in models}
     project = Project("mini", ".", "raw", {}, by_id, {TEST: test}, {})
-    return Prover(ProjectPlans(project, COLUMNS.get))
+    kinds = {relation: dict.fromkeys(names, "string") for relation, names in COLUMNS.items()}
+    return Prover(ProjectPlans(project, kinds.get))
 
 
 def row(note: str | None = "a", order_id: str | None = "1") -> dict[str, str | None]:

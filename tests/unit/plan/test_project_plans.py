@@ -111,14 +111,17 @@ def test_a_model_in_python_is_full_and_says_why() -> None:
     assert [reason.code for reason in plan.reasons] == ["PARSE_UNSUPPORTED"]
 
 
-def test_a_project_is_planned_again_only_when_a_table_has_other_columns() -> None:
-    columns: dict[str, tuple[str, ...]] = {"m.shops": ("shop_id", "city")}
+@pytest.mark.parametrize("other", [{"shop_id": "number"}, {"shop_id": "string", "city": "number"}])
+def test_a_project_is_planned_again_only_when_a_table_has_other_columns(
+    other: dict[str, str],
+) -> None:
+    columns = {"m.shops": {"shop_id": "string", "city": "string"}}
     plans = ProjectPlans(project(SEED, READER), columns.get)
     first = plans.models
 
     plans.renew()
     unchanged = plans.models
-    columns["m.shops"] = ("shop_id",)
+    columns["m.shops"] = other
     plans.renew()
 
     assert unchanged is first

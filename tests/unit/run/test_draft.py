@@ -139,7 +139,7 @@ def runtime(tmp_path: Path) -> Any:
     create_tables(warehouse, [EVENTS], "epoch")
     models = {model.unique_id: model for model in MODELS}
     project = Project("m", ".", "m", {ID: EVENTS}, models, {}, {})
-    plans = ProjectPlans(project, warehouse.column_names)
+    plans = ProjectPlans(project, warehouse.column_kinds)
     return SimpleNamespace(project=project, warehouse=warehouse, plans=plans)
 
 
@@ -160,7 +160,7 @@ def test_the_columns_of_an_envelope_are_landings_own(tmp_path: Path) -> None:
     warehouse, source = Warehouse(tmp_path), changes("changed")
     create_tables(warehouse, [source], "epoch")
     project = Project("m", ".", "m", {source.unique_id: source}, {}, {}, {})
-    plans = ProjectPlans(project, warehouse.column_names)
+    plans = ProjectPlans(project, warehouse.column_kinds)
     runtime: Any = SimpleNamespace(project=project, warehouse=warehouse, plans=plans)
 
     assert undeclared_columns(runtime) == {}

@@ -85,7 +85,7 @@ def test_an_edit_plans_the_edited_model_and_its_readers(monkeypatch: pytest.Monk
     before = _project(shops, cities, totals, other)
     edited = replace(cities, compiled_code="select city, shop from m.shops")
     parts: Any = SimpleNamespace(
-        column_names=lambda relation: None, look=lambda: 1, run=None, warehouse=None
+        column_kinds=lambda relation: None, look=lambda: 1, run=None, warehouse=None
     )
     with monkeypatch.context() as patch:
         patch.setattr(runtime, "compiling_session", lambda *_: None)

@@ -98,3 +98,27 @@ def test_no_row_is_unique_that_several_null_keys_may_meet(
     plan = plan_query(query, Inputs(columns=_COLUMNS, unique=unique))
 
     assert plan.unique_key == key
+
+
+@pytest.mark.parametrize(
+    ("query", "kinds", "key"),
+    [
+        # 1 equals '1' and '01', and a double several bigints: a row may find two of them.
+        ("a.x = b.code", ("number", "string"), ()),
+        ("b.code = a.x", ("double", "number"), ()),
+        ("a.x + 1 = b.code", ("number", "string"), ()),
+        ("cast(a.x as double) = b.code", ("number", "number"), ()),
+        ("a.x = b.code", ("string", "string"), ("id",)),
+        ("cast(a.x as string) = b.code", ("number", "string"), ("id",)),
+        ("a.x = b.code", None, ("id",)),
+    ],
+)
+def test_a_key_of_another_type_may_match_more_than_once(
+    query: str, kinds: tuple[str, str] | None, key: tuple[str, ...]
+) -> None:
+    types = {} if kinds is None else {"s.a": {"X": kinds[0]}, "s.b": {"code": kinds[1]}}
+    inputs = Inputs(columns=_COLUMNS, unique={"s.a": (("id",),), "s.b": (("code",),)}, kinds=types)
+
+    plan = plan_query(f"select a.id, b.v from s.a left join s.b on {query}", inputs)
+
+    assert plan.unique_key == key

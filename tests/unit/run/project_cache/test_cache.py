@@ -18,7 +18,7 @@ from livemart.settings import Settings, load_settings
 from livemart.state.places import LocalFolder
 from tests.models import make_model
 
-_COLUMNS = {"raw.orders": ("id", "amount")}
+_COLUMNS = {"raw.orders": {"id": "number", "amount": "number"}}
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_plans_are_made_again_for_tables_with_other_columns(settings: Settings) 
     read = _cache(settings).read()
     assert read is not None
 
-    plans = read.plans.resumed({"model_of_another_kind": ()}.get)
+    plans = read.plans.resumed({"model_of_another_kind": {}}.get)
 
     assert not isinstance(plans.models["model.m.totals"].strategy, Signed)
 
@@ -87,7 +87,7 @@ def test_what_was_read_is_written_anew_only_with_other_columns(settings: Setting
     cache.write(read)
     assert path.stat().st_mtime_ns == before
 
-    read.plans.resumed(lambda relation: ("id", "amount", "at"))
+    read.plans.resumed(lambda relation: dict.fromkeys(("id", "amount", "at"), "string"))
     cache.write(read)
     assert path.stat().st_mtime_ns != before
 
