@@ -209,9 +209,7 @@ def _words(tokens: Sequence[Token], text: str) -> dict[int, tuple[int, str]]:
     return words
 
 
-def _between(
-    words: dict[int, tuple[int, str]], starts: Sequence[int], begin: int, end: int
-) -> str:
+def _between(words: dict[int, tuple[int, str]], starts: Sequence[int], begin: int, end: int) -> str:
     """Return the tokens from `begin` to `end`; one blank for all text between two.
 
     `starts`: of all tokens, in order.

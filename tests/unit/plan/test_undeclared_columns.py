@@ -69,7 +69,9 @@ def plans_of(
         {it.unique_id: it for it in tests},
         {},
     )
-    return ProjectPlans(project, {key: dict.fromkeys(it, "string") for key, it in COLUMNS.items()}.get)
+    return ProjectPlans(
+        project, {key: dict.fromkeys(it, "string") for key, it in COLUMNS.items()}.get
+    )
 
 
 def test_all_models_that_name_a_column_which_no_yaml_declares_are_refused_at_once() -> None:
