@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 from livemart.arrow.bags import WEIGHT, net_rows
 from livemart.arrow.variants import nothing_of
 from livemart.delta.log import Action, LogFile, log_file, read_entry
-from livemart.delta.parquet import read_change_file
+from livemart.delta.parquet import TooManyRowsError, read_change_file
 from livemart.delta.table_schema import OnlySparkError
 from livemart.errors import RefreshError, first_lines
 from livemart.limits import MOST_CHANGED_ROWS
@@ -26,6 +25,8 @@ from livemart.storage.storage import Storage
 
 # For each table: a reader is one snapshot behind, which is one or two commits.
 _CACHED_VERSIONS = 16
+# The rows of a change file that are there behind the change.
+_CAME = ["insert", "update_postimage"]
 
 
 class NetChanges:
@@ -123,37 +124,35 @@ def _logged_change(
     entry = read_entry(table, version)
     if entry is None:
         raise changes_unavailable(relation, version, "its log entry was removed")
+    # The files of a change that Spark wrote say of each row whether it came or went.
+    files: list[tuple[int, Action]] = [(0, action) for action in entry.cdc] or [
+        *((1, action) for action in entry.adds),
+        *((-1, action) for action in entry.removes),
+    ]
+    # Mostly the log says so, before any file is opened.
+    if sum(_row_count(action) for sign, action in files if sign) > MOST_CHANGED_ROWS:
+        return None
     wide = schema.append(pa.field("_change_type", pa.string()))
     pieces: list[pa.Table] = []
     signs: list[pa.Array] = []
-    count = 0
+    room = MOST_CHANGED_ROWS
     try:
-        for action in entry.cdc:
-            rows = read_change_file(table, action, wide)
-            kinds = rows.column("_change_type")
-            added = pc.is_in(kinds, pa.array(["insert", "update_postimage"]))
-            signs.append(pc.if_else(added, 1, -1).combine_chunks())
-            pieces.append(rows.drop_columns(["_change_type"]))
-            count += rows.num_rows
-            if count > MOST_CHANGED_ROWS:
-                return None
-        swapped: Sequence[tuple[int, Action]] = (
-            [] if entry.cdc else [*((1, a) for a in entry.adds), *((-1, r) for r in entry.removes)]
-        )
-        # Mostly the log says so, before any file is read.
-        if sum(_row_count(action) for _, action in swapped) > MOST_CHANGED_ROWS:
-            return None
-        for sign, action in swapped:
-            if not action.get("dataChange", True):
+        for sign, action in files:
+            if sign and not action.get("dataChange", True):
                 continue
-            if action.get("deletionVector") is not None:
+            if sign and action.get("deletionVector") is not None:
                 raise changes_unavailable(relation, version, "deletion vectors")
-            rows = read_change_file(table, action, schema)
-            signs.append(pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows))
+            rows = read_change_file(table, action, schema if sign else wide, most_rows=room)
+            room -= rows.num_rows
+            if sign:
+                signs.append(pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows))
+            else:
+                came = pc.is_in(rows.column("_change_type"), pa.array(_CAME))
+                signs.append(pc.if_else(came, 1, -1).combine_chunks())
+                rows = rows.drop_columns(["_change_type"])
             pieces.append(rows)
-            count += rows.num_rows
-            if count > MOST_CHANGED_ROWS:
-                return None
+    except TooManyRowsError:
+        return None
     except (FileNotFoundError, OnlySparkError) as error:
         raise changes_unavailable(relation, version, first_lines(error)) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

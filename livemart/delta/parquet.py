@@ -61,15 +61,26 @@ def write_change_files(table: Storage, parts: Sequence[_Part]) -> list[Action]:
     return in_parallel(lambda part: _write_change(table, *part, repeating), parts)
 
 
-def read_change_file(table: Storage, action: Action, schema: pa.Schema) -> pa.Table:
+class TooManyRowsError(Exception):
+    """A file holds more rows than its reader takes."""
+
+
+def read_change_file(
+    table: Storage, action: Action, schema: pa.Schema, *, most_rows: int | None = None
+) -> pa.Table:
     """Return the rows of a data or change file that the log names, partition columns filled in.
 
     Args:
         action: body of an `add`, `remove` or `cdc` action.
         schema: plain schema; columns that the file lacks are NULL.
+
+    Raises:
+        TooManyRowsError: by its footer there are more than `most_rows`.
     """
     partition: PartitionValues = action.get("partitionValues") or {}
     file = open_file(table, action["path"], pre_buffer=False)
+    if most_rows is not None and file.metadata.num_rows > most_rows:
+        raise TooManyRowsError(action["path"])
     present = set(file.schema_arrow.names) - set(partition)
     require_own_days(file.metadata, schema.names)
     data = file.read(columns=[name for name in schema.names if name in present])
