@@ -129,7 +129,7 @@ def build(new_epoch: bool, **flags: Any) -> None:
 
     With --select, --exclude or --selector, build only the selected models and refresh the others.
     """
-    with opened(flags, builds=True) as (runtime, pipeline):
+    with opened(flags, is_short=True, builds=True) as (runtime, pipeline):
         selection = runtime.settings.selection
         if not selection:
             done = pipeline.build(new_epoch=new_epoch)

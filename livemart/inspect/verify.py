@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import LivemartError
 from livemart.inspect.comparison import (
     ESTIMATE_TOLERANCE,
     Differences,
@@ -26,7 +25,6 @@ from livemart.inspect.published_tables import published_snapshot
 from livemart.inspect.recomputed_tables import RecomputedTables
 from livemart.inspect.tied_groups import TiedGroups, TooManyRows
 from livemart.inspect.ties import Verdict
-from livemart.limits import FEW_WAREHOUSE_ROWS
 from livemart.own_faults import ends_everything
 from livemart.plan.approximate import approximate_columns, columns_by_order
 from livemart.plan.passed_on import passed_on_columns
@@ -36,6 +34,7 @@ from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import Model, Project, short_name
 from livemart.project.run_values import run_of
+from livemart.run.amounts import has_few_rows
 from livemart.run.events import ReportEvent, StepBegan
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings, selection_empty
@@ -98,7 +97,7 @@ def verify_snapshot(settings: Settings, report: ReportEvent) -> Iterator[Compari
 
     snapshot = published_snapshot(settings.warehouse)
     report(StepBegan("starting Spark"))
-    spark = open_session(settings, is_short=_has_few_rows(Warehouse(settings.warehouse)))
+    spark = open_session(settings, is_short=has_few_rows(Warehouse(settings.warehouse)))
     try:
         report(StepBegan("reading the project"))
         project, chosen = load_as_of(spark, settings, snapshot)
@@ -109,18 +108,6 @@ def verify_snapshot(settings: Settings, report: ReportEvent) -> Iterator[Compari
         yield from verify_models(spark, Warehouse(settings.warehouse), project, snapshot, chosen)
     finally:
         spark.stop()
-
-
-def _has_few_rows(warehouse: Warehouse) -> bool:
-    """Return True if Spark's start, and code that runs once, are most of the time."""
-    rows = 0
-    try:
-        for relation in warehouse.relations():
-            rows += warehouse.files(relation).row_count
-    except LivemartError:
-        # Only Spark may be able to read a table, and count its rows.
-        return False
-    return rows <= FEW_WAREHOUSE_ROWS
 
 
 def load_as_of(

@@ -32,8 +32,8 @@ FIXED_RUNS = (0, 1)
 _HISTORY_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
 # By name, the `key_kind` of each column.
-Kinds = Mapping[str, str]
-ColumnsOf = Callable[[str], Kinds | None]
+ColumnKinds = Mapping[str, str]
+ColumnsOf = Callable[[str], ColumnKinds | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ProjectPlans:
         self.stored: Mapping[str, StoredQuery] = {}
         self._stored_columns = stored_columns
         # Those of the tables that exist, by relation, on which the models are planned.
-        self.columns: Mapping[str, Kinds] | None = None
+        self.columns: Mapping[str, ColumnKinds] | None = None
         self._inputs = Inputs({})
         self._flats: dict[str, Flat | None] = {}
         self._by_text: dict[tuple[str, SessionSpec], Plan] = {}
@@ -175,7 +175,7 @@ def _may_need(plan: Plan, flat: Flat, relation: str, column: str) -> bool:
 
 
 def _plan_models(
-    project: Project, stored: Mapping[str, Kinds], planned: PlannedQueries
+    project: Project, stored: Mapping[str, ColumnKinds], planned: PlannedQueries
 ) -> tuple[dict[str, Plan], Inputs]:
     """Return the plan of every model, and the facts of all relations."""
     columns: dict[str, tuple[str, ...]] = {}

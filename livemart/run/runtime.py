@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigErrors, RefreshError
 from livemart.refresh.context import BatchMemory
+from livemart.run.amounts import has_little_data, is_small_refresh
 from livemart.run.events import ReportEvent, StepBegan
-from livemart.run.input_files import Look, ProjectFiles, project_files, waiting_files
+from livemart.run.input_files import Look, ProjectFiles, project_files
 from livemart.run.target_folder import target_folder
 from livemart.settings import Settings, selection_empty
-from livemart.state.last_pass import forget_pass, last_pass_at
+from livemart.state.last_pass import forget_pass
 from livemart.state.places import StateFolder
 from livemart.state.refusals import clear_refusal
 from livemart.state.snapshots import SnapshotLog
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from livemart.project.graph import Model, Project
     from livemart.project.node_results import NodeProgress
     from livemart.run.project_cache.cache import ProjectCache
-
-# Landed in a second or two.
-_LITTLE_BYTES = 32 << 20
 
 
 @dataclass
@@ -285,7 +283,7 @@ def open_runtime(
         settings: of this run.
         report: takes the events of the start.
         has_guests: let a dbt in another terminal join over Spark Connect.
-        is_short: the process ends within a minute or so, if little waits for it.
+        is_short: the process ends within a minute or so, if its models handle few rows.
         builds: dbt is to build the project.
         meanwhile: is called while Spark starts.
 
@@ -299,11 +297,12 @@ def open_runtime(
     from livemart.spark.session import open_session, prepare_environment
     from livemart.state.lock import hold_warehouse
 
-    is_short = is_short and is_small_refresh(settings)
-    if not is_short:
+    is_small = is_short and not builds and is_small_refresh(settings)
+    if not is_small:
         # The pass before a small refresh has read this project, and dbt does so again: Spark need
         # not wait for dbt to be loaded.
         check_project(settings)
+        is_short = is_short and has_little_data(settings)
     with hold_warehouse(settings.warehouse) as lock, ThreadPoolExecutor(1, "spark") as thread:
         forget_pass(settings.warehouse)
         report(StepBegan("starting Spark"))
@@ -328,28 +327,6 @@ def open_runtime(
         finally:
             if starting.exception() is None:
                 starting.result().stop()
-
-
-def is_small_refresh(settings: Settings) -> bool:
-    """Return True if a refresh has so little to do that starting is most of its time.
-
-    A first build, an edited model and files delivered since the last pass may be of any size.
-    """
-    since = last_pass_at(settings.warehouse)
-    if since is None or SnapshotLog(settings.warehouse).newest() is None:
-        return False
-    begin_ns = int(since.timestamp() - 1) * 1_000_000_000
-    if any(changed_ns > begin_ns for changed_ns, *_ in project_files(settings).look().values()):
-        return False
-    if (files := waiting_files(settings)) is None:
-        return False
-    size = 0
-    for path, bytes_, changed_ns in files:
-        # A file that was moved here keeps its older time of change.
-        with suppress(OSError):
-            if max(changed_ns, os.stat(path).st_ctime_ns) > begin_ns:
-                size += bytes_
-    return size <= _LITTLE_BYTES
 
 
 def check_project(settings: Settings) -> None:

@@ -243,7 +243,7 @@ class Scan(Relation):
         self.occurrence = occurrence
         self.relation = relation
         self.names = names
-        # Of the columns whose types are known.
+        # No kind is known of other columns.
         self.kinds = {name.lower(): kind for name, kind in (kinds or {}).items()}
         self._unique = list(unique)
 

@@ -23,11 +23,21 @@ from tests.models import make_model
 
 
 @pytest.mark.parametrize(
-    ("is_short", "is_small", "first"),
-    [(False, True, "profile"), (True, False, "profile"), (True, True, "lock")],
+    ("is_short", "builds", "is_small", "first"),
+    [
+        (False, False, True, "profile"),
+        (True, False, False, "profile"),
+        (True, True, True, "profile"),
+        (True, False, True, "lock"),
+    ],
 )
 def test_only_a_project_that_a_pass_has_read_is_not_checked_before_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_short: bool, is_small: bool, first: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_short: bool,
+    builds: bool,
+    is_small: bool,
+    first: str,
 ) -> None:
     def refuse(_: Any) -> None:
         raise ConfigError("PROFILE_NOT_SESSION", "profile", hint="")
@@ -42,7 +52,7 @@ def test_only_a_project_that_a_pass_has_read_is_not_checked_before_all(
 
     with (
         pytest.raises((ConfigError, StateError), match=first),
-        open_runtime(settings, lambda event: None, is_short=is_short),
+        open_runtime(settings, lambda event: None, is_short=is_short, builds=builds),
     ):
         pass
 
