@@ -533,7 +533,13 @@ def test_verify_goes_on_behind_a_model_that_cannot_be_recomputed(
     assert found["visit_counts"].differences is not None
 
 
-@pytest.mark.parametrize("most_rows", [100_000, 0], ids=["in memory", "stored"])
+@pytest.mark.parametrize(
+    "most_rows",
+    [
+        pytest.param(100_000, id="in memory"),
+        pytest.param(0, id="stored", marks=pytest.mark.extended),
+    ],
+)
 def test_verify_finds_a_wrong_row(
     mini: Mini, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most_rows: int
 ) -> None:

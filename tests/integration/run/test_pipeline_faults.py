@@ -81,7 +81,8 @@ def test_a_replayed_batch_changes_nothing(
     assert mini.differing() == []
 
 
-@pytest.mark.parametrize("command", ["refresh", pytest.param("build", marks=pytest.mark.extended)])
+@pytest.mark.extended
+@pytest.mark.parametrize("command", ["refresh", "build"])
 def test_what_a_failed_build_landed_is_counted_by_the_next_snapshot(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
@@ -174,7 +175,8 @@ def test_a_landed_table_restored_by_hand_is_refused(mini: Mini, spark: SparkSess
         mini.refresh()
 
 
-@pytest.mark.parametrize("table", ["sales", pytest.param("visits", marks=pytest.mark.extended)])
+@pytest.mark.extended
+@pytest.mark.parametrize("table", ["sales", "visits"])
 def test_a_dropped_landed_table_is_refused_and_landed_again(mini: Mini, table: str) -> None:
     shutil.rmtree(mini.root / "warehouse" / "bronze" / table)
 

@@ -247,6 +247,7 @@ def test_every_setting_means_the_same_in_both_lanes(
 
 
 # 12 s.
+@pytest.mark.extended
 def test_a_setting_of_a_hook_is_part_of_what_a_model_is(spark: SparkSession, tmp_path: Any) -> None:
     net = "create or replace temporary function net(x decimal(10,2)) returns decimal(10,2) return x"
     models = {

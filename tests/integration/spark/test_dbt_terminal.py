@@ -26,6 +26,7 @@ def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Commands:
     return Commands(tmp_path, request.param)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("terminal", [_JAFFLE], indirect=True)
 def test_alone_dbt_builds_on_the_warehouse(terminal: Commands) -> None:
     built = terminal.dbt("build --select raw_customers stg_customers")
@@ -99,6 +100,7 @@ def test_beside_a_runner_that_nobody_can_join_dbt_is_refused(terminal: Commands)
     assert not (terminal.warehouse / "jaffle_raw").exists()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("terminal", [_JAFFLE], indirect=True)
 def test_a_command_that_asks_nothing_takes_no_lock(terminal: Commands) -> None:
     with hold_warehouse(terminal.warehouse):
