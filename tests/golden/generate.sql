@@ -61,3 +61,7 @@ full reason=PARSE_UNSUPPORTED;
 # title: a generator of several columns in a select list has no rule
 select order_id, posexplode_outer(items) as (place, item) from bronze.orders;
 full reason=PARSE_UNSUPPORTED;
+
+# title: a field of an element that is named as its view
+select order_id, item.dish_id from bronze.orders lateral view explode(items) item as item;
+signed rows keys=(order_id);

@@ -15,6 +15,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from livemart.errors import first_lines
 from livemart.plan.reasons import refusal
+from livemart.plan.sql.struct_fields import name_fields
 from livemart.plan.sql.written import WrittenParser, cut_texts, plain_text
 
 # Unknown syntax is a reason in the plan, not a line on the user's terminal.
@@ -55,6 +56,7 @@ def qualified(tree: _Tree, schema: Mapping[str, object], *, expand_stars: bool =
         schema: the columns of each table, by the name that the query calls it.
         expand_stars: else stars stay as they are written.
     """
+    name_fields(tree, schema)
     return qualify(
         tree,
         schema=dict(schema),
