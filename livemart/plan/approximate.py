@@ -5,14 +5,14 @@ Used by verify, which compares estimates within a tolerance, and lists without t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.reasons import Inapplicable
-from livemart.plan.relations.aggregate_calls import ORDER_DEPENDENT, PICKS
+from livemart.plan.relations.aggregate_calls import ORDER_DEPENDENT, PICKS, shows_order
 from livemart.plan.sql.determinism import APPROXIMATE_AGGREGATES, function_name
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.parse import parse, qualified
@@ -36,7 +36,7 @@ def approximate_columns(
     Returns:
         Names in lower case; empty if the query cannot be analysed.
     """
-    return _columns_of(flat, columns, approximate, _FUNCTIONS)
+    return _columns_of(flat, columns, approximate, lambda node: function_name(node) in _FUNCTIONS)
 
 
 def columns_by_order(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
@@ -52,16 +52,20 @@ def columns_by_order(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> dict
     >>> columns_by_order(flat, {})
     {'amounts': 'array_unique_agg'}
     """
-    return _columns_of(flat, columns, {}, ORDER_DEPENDENT - PICKS)
+    return _columns_of(flat, columns, {}, _takes_rows_in_order)
+
+
+def _takes_rows_in_order(node: exp.Expr) -> bool:
+    return function_name(node) in ORDER_DEPENDENT - PICKS and shows_order(node)
 
 
 def _columns_of(
     flat: Flat,
     columns: Mapping[str, tuple[str, ...]],
     inherited: Mapping[str, Mapping[str, str]],
-    named: Collection[str],
+    is_one: Callable[[exp.Expr], bool],
 ) -> dict[str, str]:
-    """Return the output columns that come from a function of these names, with that name."""
+    """Return the output columns that come from one of some functions, with its name."""
     functions = {
         occurrence.placeholder: inherited.get(occurrence.relation, {})
         for occurrence in flat.occurrences
@@ -71,7 +75,7 @@ def _columns_of(
         by_scope: dict[int, dict[str, str]] = {}
         result: dict[str, str] = {}
         for scope in traverse_scope(tree):
-            result = by_scope[id(scope.expression)] = _of_scope(scope, by_scope, functions, named)
+            result = by_scope[id(scope.expression)] = _of_scope(scope, by_scope, functions, is_one)
         return result
     except (Inapplicable, SqlglotError, RecursionError, KeyError, AttributeError):
         return {}
@@ -81,7 +85,7 @@ def _of_scope(
     scope: Scope,
     by_scope: Mapping[int, dict[str, str]],
     functions: Mapping[str, Mapping[str, str]],
-    named: Collection[str],
+    is_one: Callable[[exp.Expr], bool],
 ) -> dict[str, str]:
     query = scope.expression
     if isinstance(query, exp.SetOperation):
@@ -103,20 +107,22 @@ def _of_scope(
         for name, source in scope.sources.items()
     }
     flags = {
-        item.alias_or_name.lower(): _function_below(item, inherited, named)
+        item.alias_or_name.lower(): _function_below(item, inherited, is_one)
         for item in query.selects
     }
     return {name: function for name, function in flags.items() if function is not None}
 
 
 def _function_below(
-    projection: exp.Expr, inherited: Mapping[str, Mapping[str, str]], named: Collection[str]
+    projection: exp.Expr,
+    inherited: Mapping[str, Mapping[str, str]],
+    is_one: Callable[[exp.Expr], bool],
 ) -> str | None:
     for node in projection.walk():
         name = function_name(node)
         if isinstance(node, exp.Column):
             name = inherited.get(node.table, {}).get(node.name.lower())
-        elif name not in named:
+        elif not is_one(node):
             continue
         if name is not None:
             return name

@@ -151,22 +151,27 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
         return not (is_settled or isinstance(call.parent, exp.WithinGroup))
     if isinstance(call, exp.GroupConcat):
         return not _is_concatenated_in_order(call, relation, keys)
-    if isinstance(call, _COLLECTED):
-        collected: Expr = call
-        while collected.parent is not None and _has_same_elements(collected.parent, collected):
-            collected = collected.parent
-        around = collected.parent
-        if isinstance(around, exp.ArrayContains):
-            return around.this is not collected
-        if isinstance(around, exp.ArraySort):
-            # With its own comparison, equal elements may be in any order.
-            return around.args.get("expression") is not None
-        if isinstance(around, exp.Anonymous):
-            return function_name(around) not in _WITHOUT_ORDER
-        if isinstance(around, exp.Exists):
-            return around.this is not collected
-        return not isinstance(around, exp.ArraySize | exp.ArrayMax | exp.ArrayMin)
-    return True
+    return shows_order(call)
+
+
+def shows_order(call: Expr) -> bool:
+    """Return False for an array that is collected and only counted, searched or sorted."""
+    if not isinstance(call, _COLLECTED):
+        return True
+    collected: Expr = call
+    while collected.parent is not None and _has_same_elements(collected.parent, collected):
+        collected = collected.parent
+    around = collected.parent
+    if isinstance(around, exp.ArrayContains):
+        return around.this is not collected
+    if isinstance(around, exp.ArraySort):
+        # With its own comparison, equal elements may be in any order.
+        return around.args.get("expression") is not None
+    if isinstance(around, exp.Anonymous):
+        return function_name(around) not in _WITHOUT_ORDER
+    if isinstance(around, exp.Exists):
+        return around.this is not collected
+    return not isinstance(around, exp.ArraySize | exp.ArrayMax | exp.ArrayMin)
 
 
 def _has_same_elements(around: Expr, collected: Expr) -> bool:

@@ -65,8 +65,9 @@ def test_exact_functions_are_exact() -> None:
 def test_a_list_depends_on_the_order_of_rows_and_a_picked_value_does_not() -> None:
     sql = (
         "with a as (select shop_id, collect_list(amount) as amounts, max(amount) as most,"
-        " max_by(amount, customer_id) as newest from m.orders group by 1)"
-        " select shop_id, array_join(amounts, ',') as joined, most, newest from a"
+        " max_by(amount, customer_id) as newest, size(collect_list(amount)) as orders"
+        " from m.orders group by 1)"
+        " select shop_id, array_join(amounts, ',') as joined, most, newest, orders from a"
     )
 
     assert columns_by_order(flatten(sql, {}), COLUMNS) == {"joined": "array_agg"}
