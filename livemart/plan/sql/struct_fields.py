@@ -37,7 +37,11 @@ def name_fields(tree: exp.Expr, schema: Mapping[str, object]) -> None:
             of_table = names.get(root.name.lower())
             if not parts or of_table is None or parts[0].name.lower() in of_table:
                 continue
-            owners = [name for name, known in names.items() if known and root.name.lower() in known]
+            owners = [
+                name
+                for name, of_other in names.items()
+                if of_other and root.name.lower() in of_other
+            ]
             if owners:
                 # The table that has the name, if several have such a column.
                 owner = root.name.lower() if root.name.lower() in owners else owners[0]
@@ -92,14 +96,16 @@ class _Columns:
         ):
             return frozenset(name.lower() for name in names)
         if isinstance(query, exp.SetOperation):
-            selected = frozenset(name.lower() for name in query.named_selects)
-            return None if "*" in selected else selected
+            of_first = frozenset(name.lower() for name in query.named_selects)
+            return None if "*" in of_first else of_first
         if not isinstance(query, exp.Select):
             return None
-        found: set[str] = set()
+        selected: set[str] = set()
         for item in query.expressions:
+            if isinstance(item, exp.Aliases) or (item.is_star and query.args.get("laterals")):
+                return None
             if not item.is_star:
-                found.add(item.alias_or_name.lower())
+                selected.add(item.alias_or_name.lower())
                 continue
             star = item.this if isinstance(item, exp.Column) else item
             tables = [item.table] if isinstance(item, exp.Column) else list(scope.selected_sources)
@@ -109,5 +115,5 @@ class _Columns:
                 columns = self.of(source) if source is not None else None
                 if columns is None:
                     return None
-                found |= columns - left_out
-        return frozenset(found)
+                selected |= columns - left_out
+        return frozenset(selected)
