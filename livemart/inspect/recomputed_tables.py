@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+# Spark's note on a column of windows.
+_WINDOW = "spark.timeWindow"
+
+
 @dataclass(eq=False)
 class RecomputedTables:
     """The tables of a snapshot, as SQL that recomputes its models reads them."""
@@ -148,13 +152,15 @@ class RecomputedTables:
             self.spark.catalog.dropGlobalTempView(name.rpartition(".")[2])
 
     def _in_memory(self, session: SparkSession, result: DataFrame) -> DataFrame | None:
-        """Return the rows as a frame that holds them; None if they are many or Arrow has no type.
+        """Return the rows as a frame that holds them; None if they are many or more than rows.
+
+        Arrow has neither all types nor the note by which Spark recognizes a column of windows.
 
         Only the session for few rows does this.
         """
         from pyspark.errors import PySparkException
 
-        if not is_quick(session):
+        if not is_quick(session) or any(_WINDOW in (it.metadata or {}) for it in result.schema):
             return None
         try:
             rows = rows_of(result.limit(FEW_STATEMENT_ROWS + 1))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 # A refresh takes these tables over: dbt alone writes them.
 WRITTEN_BY_DBT = ("FILLED_BY_HOOKS", "OWN_MATERIALIZATION")
+# The end of the message on SQL that asks for more than the rows of a table.
+READS_A_NOTE = "reads a note that Spark keeps beside a column of windows"
 # Complete: a code that is added here is added to docs/refresh.md.
 REASON_CODES = frozenset(
     {

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from livemart.plan.build.guards import check_window_notes, passes_sessions_on
 from livemart.plan.cut import Cut, cut_limit, with_row_count
 from livemart.plan.cut_blocks import cuts_of_blocks
 from livemart.plan.plan import Full, Inputs, Plan, QueryStage, Staged, Steps
 from livemart.plan.sql.flatten import Flat
+from livemart.plan.sql.parse import parse
 from livemart.plan.strategies.signed import NO_COUNT_OF_ROWS, Append, Signed
 from livemart.plan.uncut import plan_uncut
 
@@ -52,6 +54,11 @@ def _in_steps(flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: _Tried
     Each part that is cut is the largest that a strategy moves. The last step is moved as well, or
     it reads its stages whole.
     """
+    tree = parse(flat.text)
+    check_window_notes(tree)
+    if passes_sessions_on(tree):
+        # In a table it would be a pair of times.
+        return None
     stages: dict[str, QueryStage] = {}
     rest, last, inputs_now = flat, uncut, inputs
     of_rows = Plan(Staged())

@@ -18,6 +18,7 @@ from livemart.plan.build.guards import (
     check_functions,
     check_group_aliases,
     check_names,
+    check_window_notes,
     check_windows,
     group_aliases,
 )
@@ -171,7 +172,19 @@ def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Query:
         raise refusal("PARSE_UNSUPPORTED", "not a SELECT")
     even_out(query)
     check_names(query)
+    check_window_notes(query, _stored_windows(flat, inputs))
     return query
+
+
+def _stored_windows(flat: Flat, inputs: Inputs) -> set[str]:
+    """Return the stored columns that may hold windows, in lower case."""
+    kinds = (inputs.kinds.get(relation, {}) for relation in flat.relations)
+    return {
+        name.lower()
+        for columns in kinds
+        for name, kind in columns.items()
+        if kind.startswith("struct<start: timestamp")
+    }
 
 
 def query_schema(flat: Flat, inputs: Inputs) -> dict[str, object]:

@@ -21,6 +21,7 @@ from livemart.errors import RefreshError
 from livemart.limits import FEW_STATEMENT_ROWS, ROWS_IN_MEMORY
 from livemart.own_faults import is_own_fault
 from livemart.plan.plan import Full, Plan
+from livemart.plan.reasons import READS_A_NOTE
 from livemart.plan.sql.determinism import FILE_COLUMN
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.stored_queries import StoredQuery
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 _ONLY_BY_SPARK = ("TABLE_NOT_WRITABLE", "TABLE_NOT_READABLE")
 # How Spark notes the type of a text that it pads or measures.
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
-# A text that the parser does not know may ask for more than the column.
-_ABOUT_FILES = (FILE_COLUMN, "input_file_")
+# A text that the parser does not know may ask for more than the rows of a table.
+_ONLY_OF_TABLES = (FILE_COLUMN, "input_file_", "window_time")
 
 
 def refresh_full(
@@ -188,7 +189,7 @@ def _pinned_tables(plan: Plan, inputs: PinnedInputs) -> Mapping[str, PinnedTable
 def _are_few(
     context: BatchContext, plan: Plan, stored: PinnedTable, tables: Mapping[str, PinnedTable]
 ) -> bool:
-    """Return True if a model and its inputs are read into Arrow, and nothing asks for their files.
+    """Return True if a model and its inputs are read into Arrow, and no word asks for more.
 
     Spark's own first read of a table costs more after each commit than all the rest.
     """
@@ -198,7 +199,8 @@ def _are_few(
     return (
         context.lane != "large"
         and not is_volatile
-        and not any(word in plan.flat.text.lower() for word in _ABOUT_FILES)
+        and not any(word in plan.flat.text.lower() for word in _ONLY_OF_TABLES)
+        and not any(READS_A_NOTE in reason.message for reason in plan.reasons)
         and all(table.is_plain for table in every)
         and sum(table.row_count for table in every) <= FEW_STATEMENT_ROWS
     )

@@ -42,6 +42,8 @@ _VERSION = "spark.databricks.delta.write.txnVersion"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _OPERATION = "__livemart_operation"
 _COPY = "__livemart_copy"
+# Spark's note on a column of sessions.
+_SESSION = "spark.sessionWindow"
 
 
 class LargeLane:
@@ -141,7 +143,7 @@ class LargeLane:
             return Commit(self._warehouse.version(relation), skipped=True)
         from pyspark.sql.functions import expr
 
-        query = self._spark.sql(query_sql)
+        query = _with_plain_sessions(self._spark.sql(query_sql))
         if exists:
             partition_by = partition_by or self._warehouse.partition_columns(relation)
         types = dict(query.dtypes)
@@ -272,6 +274,20 @@ class LargeLane:
 def _compared(name: str, field: StructField, *, is_key: bool) -> list[str]:
     """Return SQL by which a row to delete is found: keys are equal, whole rows identical."""
     return [comparable(name, field.dataType)] if is_key else identity(name, field.dataType)
+
+
+def _with_plain_sessions(query: DataFrame) -> DataFrame:
+    """Return a query whose sessions are pairs of times, without the note that they are sessions.
+
+    By the note Spark merges sessions that meet in any group above, even in another model.
+    """
+    from pyspark.sql.functions import col
+
+    for field in query.schema.fields:
+        if _SESSION in (field.metadata or {}):
+            plain = col(quoted(field.name)).cast(field.dataType.simpleString())
+            query = query.withColumn(field.name, plain)
+    return query
 
 
 @contextmanager

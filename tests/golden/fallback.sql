@@ -54,6 +54,12 @@ full reason=PARSE_UNSUPPORTED;
 select order_id from bronze.orders where status collate UTF8_LCASE = 'placed';
 full reason=PARSE_UNSUPPORTED;
 
+# title: a window time, which Spark takes from a note beside the column
+select window_time(hour) as at, sum(n) as n
+from (select window(ordered_at, '1 hour') as hour, count(*) as n from bronze.orders group by 1)
+group by 1;
+full reason=PARSE_UNSUPPORTED;
+
 # title: pipes
 from bronze.orders |> where amount > 1 |> select order_id;
 full reason=PARSE_UNSUPPORTED;

@@ -5,14 +5,15 @@ Used by the planner, on the parsed and on the qualified tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 
 from sqlglot import exp
 
 from livemart.intervals import parse_interval
 from livemart.plan.build.subqueries import unsupported
-from livemart.plan.reasons import refusal
+from livemart.plan.reasons import READS_A_NOTE, refusal
+from livemart.plan.relations.relation import bare
 from livemart.plan.sql.determinism import function_name, is_bare_function, line_of, steady_way
 from livemart.plan.sql.functions import BUILT_IN_FUNCTIONS
 from livemart.plan.sql.written import sql_of
@@ -56,6 +57,49 @@ def check_names(tree: exp.Expr) -> None:
             raise unsupported("a star among arguments", node)
         elif isinstance(node, exp.Collate) or function_name(node) == "collate":
             raise unsupported("a collation", node)
+
+
+def check_window_notes(tree: exp.Expr, stored: Collection[str] = ()) -> None:
+    """Raise Inapplicable for a window of a window, or its time: stored rows cannot answer.
+
+    Spark recognizes a column of windows by a note beside it.
+
+    Args:
+        tree: of a query.
+        stored: stored columns that may hold windows, in lower case.
+
+    Raises:
+        Inapplicable: PARSE_UNSUPPORTED.
+    """
+    windows = {*stored, *(name for name, call in _named_windows(tree) if call == "window")}
+    for node in tree.walk():
+        name = function_name(node)
+        timed = next(node.iter_expressions(), None) if name == "window" else None
+        is_of_window = isinstance(timed, exp.Column) and timed.name.lower() in windows
+        if is_of_window or name == "window_time":
+            raise refusal(
+                "PARSE_UNSUPPORTED",
+                f"{sql_of(node)} {READS_A_NOTE}",
+                line_of(node),
+                "take the start of the window, which is a time",
+            )
+
+
+def passes_sessions_on(tree: exp.Expr) -> bool:
+    """Return True if a subquery passes on a session window, and not only its bounds.
+
+    A note beside it tells Spark to merge the sessions that meet in a group above.
+    """
+    selects = (select for select in tree.find_all(exp.Select) if select.parent is not None)
+    return any(call == "session_window" for it in selects for _, call in _named_windows(it))
+
+
+def _named_windows(tree: exp.Expr) -> Iterator[tuple[str, str]]:
+    """Yield name and function of each output that is a window, as a struct."""
+    for select in tree.find_all(exp.Select):
+        for projection in select.expressions:
+            if (call := function_name(bare(projection))) in _WINDOWS:
+                yield (projection.alias_or_name or call).lower(), call
 
 
 def group_aliases(tree: exp.Expr) -> list[exp.Column]:

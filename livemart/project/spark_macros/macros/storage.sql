@@ -60,6 +60,31 @@
   {{ return('select ' ~ columns | join(', ') ~ ' from (\n' ~ code ~ '\n)' if times else code) }}
 {% endmacro %}
 
+{# Spark notes beside a column that it holds sessions, and merges those that meet in any group above, even in
+   another model. In a table they are pairs of times, as `overwrite` of livemart/spark/large_lane.py stores them. #}
+{% macro livemart_plain_sessions(code) %}
+  {%- set texts, parents = [code], model.depends_on.nodes | list -%}
+  {%- for parent in parents -%}
+    {%- set node = graph.nodes.get(parent) -%}
+    {%- if node and node.config.materialized == 'view' -%}
+      {%- do texts.append(node.raw_code) -%}
+      {%- do parents.extend(node.depends_on.nodes) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- if 'session_window' not in texts | join(' ') | lower -%}{{ return(code) }}{%- endif -%}
+  {%- set columns, sessions = [], [] -%}
+  {%- for column in run_query('describe query ' ~ code).rows -%}
+    {%- set name = '`' ~ column[0] | replace('`', '``') ~ '`' -%}
+    {%- if column[1] in ('struct<start:timestamp,end:timestamp>', 'struct<start:timestamp_ntz,end:timestamp_ntz>') -%}
+      {%- do sessions.append(name) -%}
+      {%- do columns.append('cast(' ~ name ~ ' as ' ~ column[1] ~ ') as ' ~ name) -%}
+    {%- else -%}
+      {%- do columns.append(name) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return('select ' ~ columns | join(', ') ~ ' from (\n' ~ code ~ '\n)' if sessions else code) }}
+{% endmacro %}
+
 {# dbt-spark drops and creates a table that is not configured as Delta. The drop only takes the table out
    of the catalog, as every table has a location; the data are replaced here. #}
 {% macro spark__create_table_as(temporary, relation, compiled_code, language='sql') -%}
@@ -79,7 +104,7 @@
     {{ livemart_location(relation) }}
     {{ comment_clause() }}
     as
-    {{ livemart_kept_values(compiled_code) }}
+    {{ livemart_kept_values(livemart_plain_sessions(compiled_code)) }}
   {%- endif -%}
 {%- endmacro %}
 

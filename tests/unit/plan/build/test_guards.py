@@ -7,7 +7,12 @@ import pytest
 from livemart.plan.plan import Inputs
 from livemart.plan.planner import plan_query
 
-INPUTS = Inputs(columns={"s.sales": ("shop", "amount")})
+INPUTS = Inputs(
+    columns={"s.sales": ("shop", "amount", "period")},
+    kinds={
+        "s.sales": {"Period": "struct<start: timestamp[us, tz=UTC], end: timestamp[us, tz=UTC]>"}
+    },
+)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +23,8 @@ INPUTS = Inputs(columns={"s.sales": ("shop", "amount")})
         ("nowhere", "PARSE_UNSUPPORTED"),
         ("concat(*)", "PARSE_UNSUPPORTED"),
         ("shop collate UTF8_LCASE", "PARSE_UNSUPPORTED"),
+        ("window_time(shop)", "PARSE_UNSUPPORTED"),
+        ("window(period, '6 hours').start", "PARSE_UNSUPPORTED"),
         ("current_user", "EXPRESSION_NOT_DETERMINISTIC"),
     ],
 )
@@ -86,3 +93,24 @@ def test_a_name_of_the_same_select_in_group_by_all_is_told_as_spark_refuses_it(
     told = [reason.message.partition(" is a name of the same SELECT")[0] for reason in plan.reasons]
     assert told == ([] if name is None else [name])
     assert (plan.strategy.name == "full") == (name is not None)
+
+
+@pytest.mark.parametrize(
+    ("function", "above"),
+    [
+        ("window", "select window(period, '6 hours').start as at, sum(n) as n from {} group by 1"),
+        ("window", "select window_time(period) as at, sum(n) as n from {} group by 1"),
+        ("session_window", "select period, sum(n) as n from {} group by period"),
+        ("session_window", "select count(distinct period) as n from {}"),
+    ],
+)
+def test_windows_and_sessions_that_a_query_passes_on_are_no_stage(
+    function: str, above: str
+) -> None:
+    call = f"{function}(sold_at, '1 hour')"
+    inputs = Inputs(columns={"s.sales": ("shop", "sold_at")})
+    inner = f"(select shop, {call} as period, count(*) as n from s.sales group by shop, {call})"
+
+    plan = plan_query(above.format(inner), inputs)
+
+    assert (plan.strategy.name, plan.stages) == ("full", ())
