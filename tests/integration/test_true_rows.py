@@ -53,6 +53,14 @@ _MODELS = {
     f" min(struct(d, id)) as least from {_STORED} group by word",
     "by_value": f"select d, count(*) as n, max(id) as last from {_STORED} group by d",
     "by_array": f"select a, count(*) as n from {_STORED} group by a",
+    # Equal keys may be different texts.
+    "text_of_array": f"select cast(a as string) as k, max(id) as last from {_STORED} group by a",
+    "text_beside": f"select id, cast(a as string) as k, max(id) over (partition by a) as last"
+    f" from {_STORED}",
+    "text_of_map": f"select map_keys(m)[0] as k, size(m) as n, max(id) as last from {_STORED}"
+    " group by m",
+    "text_of_rounded": "select cast(r as string) as k, max(id) as last from (select id,"
+    f" round(d * id) as r from {_STORED}) group by r",
     "zeros": f"select count(*) as n from {_STORED} where d = 0",
     "distinct_values": f"select distinct d, a from {_STORED}",
     "ranked": f"select id, d, m, row_number() over (partition by d order by id) as n"

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from livemart.plan.reasons import Reason, refusal
 from livemart.plan.relations.aggregate_calls import TAKE_A_VALUE, called
+from livemart.plan.relations.join import Join
 from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.relation import (
     Expr,
@@ -22,6 +23,7 @@ from livemart.plan.relations.relation import (
     Scan,
     Want,
     bare,
+    columns_of,
     composed_of,
     is_constant,
 )
@@ -55,7 +57,24 @@ class Gate(Relation):
 
     def passes(self, expr: Expr) -> bool:
         """Return True if rows with different values of `expr` are never in one group."""
-        return composed_of(expr, self._firm_keys)
+        if not composed_of(expr, self._firm_keys):
+            return False
+        text = sql_of(bare(expr))
+        if text in {sql_of(key) for key in self._firm_keys} or not self._varied_keys:
+            return True
+        return self._varied_keys.isdisjoint(sql_of(bare(part)) for part in expr.walk())
+
+    @cached_property
+    def _varied_keys(self) -> frozenset[str]:
+        """The keys of which equal values may look different: a text of them tells them apart."""
+        # A change of a stored number counts for both of its zeros; the rows that it finds do not.
+        is_found = any(isinstance(part, Join) for part in self.source.walk())
+        return frozenset(
+            sql_of(key)
+            for key in self._firm_keys
+            for scan, over in self.source.trace(key) or ()
+            if _is_varied(scan, bare(over), is_found=is_found)
+        )
 
     @cached_property
     def _firm_keys(self) -> list[Expr]:
@@ -286,6 +305,26 @@ class WindowGate(Gate):
             frozenset({*(sql_of(key) for key in self.keys), sql_of(rank)}) for rank in self.ranked
         ]
         return [*by_rank, *self.source.unique_keys(null_safe=null_safe)]
+
+
+def _is_varied(scan: Scan, key: Expr, *, is_found: bool) -> bool:
+    """Return True if equal values of a key may differ: in a zero's sign, in the order of a map.
+
+    Args:
+        is_found: changes of other tables find its rows.
+    """
+    kinds = [scan.kinds.get(reference.name.lower(), "") for reference in columns_of(key)]
+    if isinstance(key, exp.Column) and not is_found:
+        return any("map<" in kind or ("<" in kind and _holds_float(kind)) for kind in kinds)
+    is_float = any(map(_holds_float, kinds)) or any(
+        isinstance(node, exp.Div) or (isinstance(node, exp.Cast) and _holds_float(node.to.sql()))
+        for node in key.walk()
+    )
+    return bool(scan.kinds) and (is_float or any("map<" in kind for kind in kinds))
+
+
+def _holds_float(kind: str) -> bool:
+    return "double" in kind.lower() or "float" in kind.lower()
 
 
 def _outermost_windows(expr: Expr) -> Iterator[exp.Window]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from livemart.plan.plan import Inputs
+from livemart.plan.planner import plan_query
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.relations.gate import Aggregate, Distinct, Frame, WindowGate
 from livemart.plan.relations.relation import Restrictions, Want
@@ -47,3 +49,47 @@ def test_a_frame_widens_what_is_read_by_its_margins() -> None:
     gate.restrict(Want((expr("shop"), expr("id")), expr("at"), 1, 1), restrictions)
 
     assert restrictions.scans == {0: [Want((expr("shop"), None), expr("at"), 11, 4)]}
+
+
+_GROUPED = "select {} as k, max(id) as last from (select id, {} as v from s.t) group by v"
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind", "strategy"),
+    [
+        # Equal arrays and maps may be different texts, and so may two zeros.
+        ("cast(v as string)", "w", "list<element: double>", "full"),
+        ("map_keys(v)[0]", "w", "map<string, int32>", "full"),
+        ("to_json(v)", "w", "struct<x: float>", "full"),
+        ("cast(v as string)", "round(w)", "double", "full"),
+        ("cast(v as string)", "w / 3", "number", "full"),
+        ("cast(v as string)", "cast(w as double)", "string", "full"),
+        ("v", "round(w)", "double", "region"),
+        # Both zeros of a stored number are looked up.
+        ("cast(v as string)", "w", "double", "region"),
+        ("cast(v as string)", "w", "list<element: int32>", "region"),
+        ("upper(v)", "w", "string", "region"),
+    ],
+)
+def test_a_text_of_a_key_confines_only_if_equal_keys_have_one_text(
+    text: str, key: str, kind: str, strategy: str
+) -> None:
+    inputs = Inputs({"s.t": ("id", "w")}, {"s.t": (("id",),)}, kinds={"s.t": {"w": kind}})
+
+    plan = plan_query(_GROUPED.format(text, key), inputs)
+
+    assert plan.strategy.name == strategy
+
+
+def test_a_text_of_a_number_confines_no_change_of_a_joined_table() -> None:
+    inputs = Inputs(
+        {"s.t": ("id", "w"), "s.u": ("id", "n")}, kinds={"s.t": {"w": "double", "id": "string"}}
+    )
+
+    plan = plan_query(
+        "select cast(t.w as string) as k, max(u.n) as most from s.t join s.u on t.id = u.id"
+        " group by t.w",
+        inputs,
+    )
+
+    assert plan.strategy.name == "full"
