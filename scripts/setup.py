@@ -74,7 +74,7 @@ def _install() -> None:
     _say(f"installing {LOCK.relative_to(ROOT)} into .venv (once, some minutes)")
     _run([*pip, "--no-compile", "--require-hashes", "--no-deps", "-r", LOCK])
     # pip compiles one module after another; some that packages hold as samples do not compile.
-    compiling = [VENV_PYTHON, "-m", "compileall", "-qq", "-j", "0", VENV / "lib"]
+    compiling = [str(VENV_PYTHON), "-m", "compileall", "-qq", "-j", "0", str(VENV / "lib")]
     subprocess.run(compiling, stdout=subprocess.DEVNULL, check=False)
     # The build backend came with the lock: nothing is downloaded to build. The clone is put on the
     # module path itself: dbt looks there for its plugins, and sees none behind an import hook.

@@ -34,8 +34,8 @@ from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import Model, Project, short_name
 from livemart.project.run_values import run_of
-from livemart.run.amounts import has_few_rows
 from livemart.run.events import ReportEvent, StepBegan
+from livemart.run.input_files import has_few_rows
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings, selection_empty
 from livemart.spark.executors import has_executors

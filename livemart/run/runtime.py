@@ -19,9 +19,14 @@ from typing import TYPE_CHECKING
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigErrors, RefreshError
 from livemart.refresh.context import BatchMemory
-from livemart.run.amounts import has_little_data, is_small_refresh
 from livemart.run.events import ReportEvent, StepBegan
-from livemart.run.input_files import Look, ProjectFiles, project_files
+from livemart.run.input_files import (
+    Look,
+    ProjectFiles,
+    has_little_data,
+    is_small_refresh,
+    project_files,
+)
 from livemart.run.target_folder import target_folder
 from livemart.settings import Settings, selection_empty
 from livemart.state.last_pass import forget_pass
