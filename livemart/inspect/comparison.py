@@ -7,12 +7,13 @@ as identical, all others as equal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from livemart.spark.differences import comparable, has_time, holds_float, holds_map, signs_of_zeros
-from livemart.spark_sql import quoted
+from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -25,6 +26,8 @@ ZERO_TOLERANCE = 1e-12
 # Three standard errors of a sketch of 2^12 registers.
 ESTIMATE_TOLERANCE = 0.05
 EXAMPLES = 20
+# Besides maps Spark puts these in no order.
+_WITHOUT_ORDER = re.compile(r"\b(?:variant|interval(?! )|geo\w+)")
 # Beside the columns of a table: no name of the analyst's begins so.
 _SIDE = "__livemart_side"
 _VALUES = "__livemart_values"
@@ -135,20 +138,43 @@ def different_rows(
     return _differing_rows(stored, recomputed, exact, keys)
 
 
-def sorted_lists(schema: StructType, listed: Collection[str]) -> list[str]:
-    """Return a select list of all columns, with the elements of some arrays in order."""
-    from pyspark.sql.types import ArrayType
+def in_any_order(schema: StructType, listed: Collection[str]) -> list[str]:
+    """Return a select list of all columns, with one order for the elements of some.
 
+    Args:
+        listed: in lower case: arrays; texts, in whose place are their characters in order; structs
+            of both.
+    """
     return [
-        f"array_sort({quoted(field.name)}) as {quoted(field.name)}"
-        if field.name in listed
-        and isinstance(field.dataType, ArrayType)
-        # Spark has no order for these.
-        and not holds_map(field.dataType)
-        and "variant" not in field.dataType.simpleString()
+        f"{_in_one_order(quoted(field.name), field.dataType)} as {quoted(field.name)}"
+        if field.name.lower() in listed
         else quoted(field.name)
         for field in schema.fields
     ]
+
+
+def _in_one_order(value: str, kind: DataType, depth: int = 0) -> str:
+    """Return SQL of a value, with the elements of its arrays in order, at any depth.
+
+    `depth`: of arrays around it; the texts in these are pieces.
+    """
+    from pyspark.sql.types import ArrayType, StringType, StructType
+
+    if isinstance(kind, ArrayType):
+        if holds_map(kind) or _WITHOUT_ORDER.search(kind.simpleString()):
+            return value
+        element = f"e{depth}"
+        inside = _in_one_order(element, kind.elementType, depth + 1)
+        return f"array_sort(transform({value}, {element} -> {inside}))"
+    if isinstance(kind, StructType):
+        fields = ", ".join(
+            f"{literal(name)}, {_in_one_order(f'{value}.{quoted(name)}', part.dataType, depth)}"
+            for name, part in zip(kind.names, kind.fields, strict=True)
+        )
+        return f"if({value} is null, null, named_struct({fields}))"
+    if isinstance(kind, StringType) and not depth:
+        return f"array_join(array_sort(split({value}, '')), '')"
+    return value
 
 
 def signs_passed_on(schema: StructType, passed_on: Collection[str]) -> dict[str, str]:

@@ -6,12 +6,18 @@ Used by `verify`. Only the groups of which a row differs are read, once for each
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from livemart.arrow.python_rows import python_tuples
 from livemart.delta.partitions import BLANKS
-from livemart.inspect.comparison import different_rows, signs_passed_on
+from livemart.inspect.comparison import (
+    Differences,
+    compare,
+    different_rows,
+    in_any_order,
+    signs_passed_on,
+)
 from livemart.inspect.ties import WAYS, Judgement, Row, judge_groups
 from livemart.plan.plan import Inputs, Plan
 from livemart.plan.planner import ways_to_decide
@@ -53,6 +59,33 @@ class TiedGroups:
     blank: Collection[str]
     """Columns that hold NULL for some texts."""
     _room: int = _MOST_ROWS
+
+    def in_any_order(self, listed: Collection[str], left_out: Collection[str]) -> TiedGroups:
+        """Return the same groups with one order for the elements of some columns, without others.
+
+        Args:
+            listed: columns as `in_any_order` of comparisons takes them.
+            left_out: columns that are not compared.
+        """
+
+        in_order = {name.lower() for name in listed}
+
+        def plain(frame: DataFrame) -> DataFrame:
+            return frame.selectExpr(*in_any_order(frame.schema, in_order)).drop(*left_out)
+
+        computed = self.plan.computed_among_ties.items()
+        kinds = {name: kind for name, kind in computed if name.lower() not in in_order}
+        return replace(
+            self,
+            plan=replace(self.plan, computed_among_ties=kinds),
+            stored=plain(self.stored),
+            recomputed=plain(self.recomputed),
+            query=lambda flat: plain(self.query(flat)),
+        )
+
+    def differences(self) -> Differences:
+        """Return the differences of the rows that are stored and those that came out now."""
+        return compare(self.stored, self.recomputed, self.approximate, self.passed_on)
 
     def judgement(self) -> Judgement:
         """Return which of the groups that differ tie, and which are wrong.

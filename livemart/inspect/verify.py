@@ -8,19 +8,14 @@ models below it, but for columns that stamp a row with the run that wrote it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
-from livemart.inspect.comparison import (
-    ESTIMATE_TOLERANCE,
-    Differences,
-    compare,
-    sorted_lists,
-)
+from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
 from livemart.inspect.published_tables import published_snapshot
 from livemart.inspect.recomputed_tables import RecomputedTables
 from livemart.inspect.tied_groups import TiedGroups, TooManyRows
@@ -40,7 +35,6 @@ from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings, selection_empty
 from livemart.spark.executors import has_executors
 from livemart.spark.model_errors import message_of
-from livemart.spark_sql import quoted
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import Snapshot
 from livemart.storage.location import StoragePlace
@@ -328,21 +322,10 @@ class _Verification:
             notes.append(f"not compared: {', '.join(stamps)}, the run that wrote a row")
         tied: tuple[str, ...] = ()
         verdict: Verdict = "right" if differences.is_equal else "wrong"
-        may_tie = bool(plan.ties) or plan.steps is not None or isinstance(plan.strategy, Full)
         if unsure and differences.count:
             verdict = "unknown"
             notes.append(f"rows differ, as they may for `{', '.join(unsure)}` in SQL of this kind")
-            self.tables.name(relation, stored)
-        elif differences.count and (
-            about_order := self._judged_by_order(
-                plan, flat, compared, recomputed, approximate, passed_on
-            )
-        ):
-            verdict, note_on_order = about_order
-            notes.append(note_on_order)
-            self.tables.name(relation, stored)
-            del self._passed_on[relation]
-        elif may_tie and differences.count:
+        elif differences.count:
             groups = TiedGroups(
                 # Those of a stage are not known by the columns of the last step.
                 plan if plan.steps is None else replace(plan, ties=(), decided_by=()),
@@ -355,12 +338,12 @@ class _Verification:
                 passed_on,
                 self.tables.warehouse.partition_columns(relation),
             )
-            verdict, about_ties, tied = _verdict_on(groups)
-            notes.append(about_ties)
-            if verdict != "wrong":
-                # The models that read it were computed from the stored answer.
-                self.tables.name(relation, stored)
-                del self._passed_on[relation]
+            verdict, differences, about, tied = self._judged_by_order(plan, groups, differences)
+            notes += about
+        if differences.count and verdict != "wrong":
+            # The models that read it were computed from the stored answer.
+            self.tables.name(relation, stored)
+            self._passed_on.pop(relation, None)
         note = "; ".join(filter(None, notes))
         if verdict == "unknown":
             return unequal(stored_rows, note)
@@ -369,34 +352,34 @@ class _Verification:
         return Comparison(name, differences.is_equal, stored_rows, note, differences, tied)
 
     def _judged_by_order(
-        self,
-        plan: Plan,
-        flat: Flat,
-        stored: DataFrame,
-        recomputed: DataFrame,
-        approximate: Mapping[str, str],
-        passed_on: Collection[str],
-    ) -> tuple[Verdict, str] | None:
-        """Return whether rows that differ do so in the order of a list alone, and the note.
+        self, plan: Plan, groups: TiedGroups, differences: Differences
+    ) -> tuple[Verdict, Differences, list[str], tuple[str, ...]]:
+        """Return whether rows that differ are another answer that the order of rows allows.
 
-        None if no column depends on the order of rows, or if others differ, too.
+        Returns:
+            The verdict; the differences, without those in the order of a list; notes; and the
+            groups that tie.
         """
-        codes = {reason.code for reason in plan.reasons}
-        if not isinstance(plan.strategy, Full) or "NONDETERMINISTIC_AGG" not in codes:
-            return None
-        listed = columns_by_order(flat, self.tables.columns)
-        names = [name for name in stored.columns if name.lower() in listed]
-        others = [name for name in stored.columns if name not in names]
-        if not names:
-            return None
-        in_order = sorted_lists(stored.schema, names)
-        sides = stored.selectExpr(*in_order), recomputed.selectExpr(*in_order)
-        if not compare(*sides, approximate, passed_on).count:
-            return "right", f"other orders of the same elements: {', '.join(names)}"
-        rest = stored.select(*map(quoted, others)), recomputed.select(*map(quoted, others))
-        if others and compare(*rest, approximate, passed_on).count:
-            return None
-        return "unknown", f"depends on the order of rows: {', '.join(names)}"
+        by_order = columns_by_order(groups.flat, self.tables.columns)
+        if not any(reason.code == "NONDETERMINISTIC_AGG" for reason in (*plan.reasons, *plan.ties)):
+            # Each list has an order of its own that leaves no row tied.
+            by_order = {}
+        listed = [name for name in groups.stored.columns if name.lower() in by_order]
+        ordered = [name for name in listed if by_order[name.lower()] == "ordered"]
+        about_order = f"depends on the order of rows: {', '.join(ordered)}" if ordered else ""
+        if listed:
+            groups = groups.in_any_order(listed, ordered)
+            rest = groups.differences() if groups.stored.columns else None
+            if rest is None or not rest.count:
+                about = about_order or f"other orders of the same elements: {', '.join(listed)}"
+                return "unknown" if ordered else "right", differences, [about], ()
+            differences = rest
+        if not (plan.ties or plan.steps is not None or isinstance(plan.strategy, Full)):
+            return "wrong", differences, [], ()
+        verdict, about_ties, tied = _verdict_on(groups)
+        if verdict == "right" and ordered:
+            verdict = "unknown"
+        return verdict, differences, [about_ties, about_order], tied
 
     def _uncompared(
         self, query: StoredQuery, stored: DataFrame, rows: int, note: str

@@ -6,17 +6,41 @@ Used by verify, which compares estimates within a tolerance, and lists without t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Literal, TypeVar
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.reasons import Inapplicable
-from livemart.plan.relations.aggregate_calls import ORDER_DEPENDENT, PICKS, shows_order
+from livemart.plan.relations.aggregate_calls import (
+    LISTS,
+    ORDER_DEPENDENT,
+    PICKS,
+    has_same_elements,
+    is_order_seen,
+    shows_order,
+)
 from livemart.plan.sql.determinism import APPROXIMATE_AGGREGATES, function_name
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.parse import parse, qualified
 
+ByOrder = Literal["listed", "ordered"]
+_Word = TypeVar("_Word", bound=str)
+# By the name of a source, the words of its columns.
+_Inherited = Mapping[str, Mapping[str, _Word]]
+# These make a text or a struct that holds each element of an array as it is.
+_AROUND_LISTS = (
+    exp.Alias,
+    exp.ArrayToString,
+    exp.Cast,
+    exp.Coalesce,
+    exp.ConcatWs,
+    exp.JSONFormat,
+    exp.PropertyEQ,
+    exp.Struct,
+    exp.WithinGroup,
+)
 _FUNCTIONS = APPROXIMATE_AGGREGATES | {
     *("hll_union", "theta_union", "theta_intersection", "theta_difference")
 }
@@ -36,46 +60,48 @@ def approximate_columns(
     Returns:
         Names in lower case; empty if the query cannot be analysed.
     """
-    return _columns_of(flat, columns, approximate, lambda node: function_name(node) in _FUNCTIONS)
+    return _columns_of(flat, columns, approximate, _approximate_function)
 
 
-def columns_by_order(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return the output columns in which all rows are taken in their order, with the function.
+def columns_by_order(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> dict[str, ByOrder]:
+    """Return the output columns in which all rows are taken in their order.
 
     Args:
         columns: the columns of each relation it reads.
 
     Returns:
-        Names in lower case; empty if the query cannot be analysed.
+        By name in lower case, `listed` if another order changes no more than the order of elements,
+        else `ordered`; empty if the query cannot be analysed.
 
-    >>> flat = Flat(("select shop_id, collect_set(amount) as amounts from sales group by 1",))
+    >>> flat = Flat(
+    ...     (
+    ...         "select shop_id, array_join(collect_set(amount), ', ') as amounts,"
+    ...         " collect_list(at)[0] as some from sales group by 1",
+    ...     )
+    ... )
     >>> columns_by_order(flat, {})
-    {'amounts': 'array_unique_agg'}
+    {'amounts': 'listed', 'some': 'ordered'}
     """
-    return _columns_of(flat, columns, {}, _takes_rows_in_order)
-
-
-def _takes_rows_in_order(node: exp.Expr) -> bool:
-    return function_name(node) in ORDER_DEPENDENT - PICKS and shows_order(node)
+    return _columns_of(flat, columns, {}, _by_order)
 
 
 def _columns_of(
     flat: Flat,
     columns: Mapping[str, tuple[str, ...]],
-    inherited: Mapping[str, Mapping[str, str]],
-    is_one: Callable[[exp.Expr], bool],
-) -> dict[str, str]:
-    """Return the output columns that come from one of some functions, with its name."""
-    functions = {
+    inherited: Mapping[str, Mapping[str, _Word]],
+    word_of: Callable[[exp.Expr, _Inherited[_Word]], _Word | None],
+) -> dict[str, _Word]:
+    """Return the output columns of which `word_of` says something, with that word."""
+    words = {
         occurrence.placeholder: inherited.get(occurrence.relation, {})
         for occurrence in flat.occurrences
     }
     try:
         tree = qualified(parse(flat.text), flat.schema(columns))
-        by_scope: dict[int, dict[str, str]] = {}
-        result: dict[str, str] = {}
+        by_scope: dict[int, dict[str, _Word]] = {}
+        result: dict[str, _Word] = {}
         for scope in traverse_scope(tree):
-            result = by_scope[id(scope.expression)] = _of_scope(scope, by_scope, functions, is_one)
+            result = by_scope[id(scope.expression)] = _of_scope(scope, by_scope, words, word_of)
         return result
     except (Inapplicable, SqlglotError, RecursionError, KeyError, AttributeError):
         return {}
@@ -83,10 +109,10 @@ def _columns_of(
 
 def _of_scope(
     scope: Scope,
-    by_scope: Mapping[int, dict[str, str]],
-    functions: Mapping[str, Mapping[str, str]],
-    is_one: Callable[[exp.Expr], bool],
-) -> dict[str, str]:
+    by_scope: Mapping[int, dict[str, _Word]],
+    words: Mapping[str, Mapping[str, _Word]],
+    word_of: Callable[[exp.Expr, _Inherited[_Word]], _Word | None],
+) -> dict[str, _Word]:
     query = scope.expression
     if isinstance(query, exp.SetOperation):
         left, right = query.left.unnest(), query.right.unnest()
@@ -103,27 +129,45 @@ def _of_scope(
     inherited = {
         name: by_scope.get(id(source.expression), {})
         if isinstance(source, Scope)
-        else functions.get(source.name, {})
+        else words.get(source.name, {})
         for name, source in scope.sources.items()
     }
-    flags = {
-        item.alias_or_name.lower(): _function_below(item, inherited, is_one)
-        for item in query.selects
-    }
-    return {name: function for name, function in flags.items() if function is not None}
+    of_items = {item.alias_or_name.lower(): word_of(item, inherited) for item in query.selects}
+    return {name: word for name, word in of_items.items() if word is not None}
 
 
-def _function_below(
-    projection: exp.Expr,
-    inherited: Mapping[str, Mapping[str, str]],
-    is_one: Callable[[exp.Expr], bool],
-) -> str | None:
+def _approximate_function(projection: exp.Expr, inherited: _Inherited[str]) -> str | None:
     for node in projection.walk():
         name = function_name(node)
         if isinstance(node, exp.Column):
             name = inherited.get(node.table, {}).get(node.name.lower())
-        elif not is_one(node):
+        elif name not in _FUNCTIONS:
             continue
         if name is not None:
             return name
     return None
+
+
+def _by_order(projection: exp.Expr, inherited: _Inherited[ByOrder]) -> ByOrder | None:
+    seen: list[tuple[exp.Expr, ByOrder]] = []
+    for node in projection.walk():
+        name = function_name(node)
+        if isinstance(node, exp.Column):
+            word = inherited.get(node.table, {}).get(node.name.lower())
+            if word is not None and is_order_seen(node):
+                seen.append((node, word))
+        elif name in ORDER_DEPENDENT - PICKS and shows_order(node):
+            seen.append((node, "listed" if name in LISTS else "ordered"))
+    if not seen:
+        return None
+    (node, word), *others = seen
+    return "ordered" if others or not _shows_all(node, projection) else word
+
+
+def _shows_all(listed: exp.Expr, projection: exp.Expr) -> bool:
+    """Return True if all elements of a list are in a projection, each as a piece of its own."""
+    while listed is not projection and (around := listed.parent) is not None:
+        if not isinstance(around, _AROUND_LISTS) and not has_same_elements(around, listed):
+            return False
+        listed = around
+    return True

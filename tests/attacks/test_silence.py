@@ -137,7 +137,8 @@ def test_where_all_connections_are_busy_health_is_answered_and_all_else_refused(
         def read() -> httpx2.Response:
             return httpx2.get(f"http://127.0.0.1:{port}{_READ}", timeout=PATIENCE_S)
 
-        with flood(port, 64, _STREAM):
+        # More than there is room for: the connection that asked may leave after some of these came.
+        with flood(port, 70, _STREAM):
             wait_until(lambda: read().status_code == 503)
             problem = read()
             on_reserve = statuses(port, "/healthz", "/readyz")

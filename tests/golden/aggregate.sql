@@ -54,7 +54,7 @@ signed groups;
 select restaurant_id, count(*) as orders from bronze.orders group by rollup(restaurant_id);
 full reason=GLOBAL_AGG;
 
-# title: collect_list depends on the order of rows
+# title: collect_list has its elements in any order
 select restaurant_id, collect_list(order_id) as ids from bronze.orders group by 1;
 full reason=NONDETERMINISTIC_AGG;
 
@@ -78,7 +78,7 @@ region keys=(restaurant_id) unique=(restaurant_id);
 select restaurant_id, sort_array(collect_list(status)) as statuses, size(collect_set(customer_id)) as customers from bronze.orders group by 1;
 region keys=(restaurant_id) unique=(restaurant_id);
 
-# title: collect_set keeps its elements in no order
+# title: collect_set has its elements in any order
 select restaurant_id, collect_set(status) as statuses from bronze.orders group by 1;
 full reason=NONDETERMINISTIC_AGG;
 

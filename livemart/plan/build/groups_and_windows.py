@@ -132,7 +132,7 @@ def _window(relation: Relation, window: exp.Window, tree: exp.Select) -> WindowG
         # Spark lists the rows of a window in their order.
         pass
     elif is_order_dependent(call, relation, partition):
-        ties.append(order_decides(call))
+        ties.append(order_decides(call, in_frames=order is not None))
     return WindowGate(relation, partition, frame, ranked, ties, [window])
 
 

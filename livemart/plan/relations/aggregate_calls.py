@@ -34,7 +34,14 @@ PICKS = frozenset(
         "min_by",
     }
 )  # fmt: skip
-# So is that of these.
+# These list what they were given, in the order of the rows.
+LISTS = frozenset(
+    {
+        "array_agg", "collect_list", "array_unique_agg", "collect_set", "group_concat", "listagg",
+        "string_agg",
+    }
+)  # fmt: skip
+# The answer of these is the value of a row, too.
 TAKE_A_VALUE = PICKS | {"max", "min", "lag", "lead", "nth_value"}
 # The parser has no classes for these, whose answer is the same for any order of an array.
 _WITHOUT_ORDER = frozenset({"cardinality", "arrays_overlap", "forall"})
@@ -134,12 +141,12 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
     ...     "select shop_id, array_sort(transform(collect_list(amount), (x, i) -> x * i)) as a"
     ...     " from raw.orders group by shop_id"
     ... )
-    full: NONDETERMINISTIC_AGG: collect_list(orders.amount) depends on the order of rows
-    >>> show(
-    ...     "select shop_id, array_contains(array(array(5, 6)), collect_set(amount)) as has_both"
-    ...     " from raw.orders group by shop_id"
-    ... )
-    full: NONDETERMINISTIC_AGG: collect_set(orders.amount) depends on the order of rows
+    region: shop_id
+    ties: collect_list(orders.amount): in any order
+    decided by: shop_id
+    made among ties: a
+    >>> show("select shop_id, approx_top_k(shop_id) as top from raw.orders group by shop_id")
+    full: NONDETERMINISTIC_AGG: approx_top_k(orders.shop_id) depends on the order of rows
     """
     if function_name(call) not in ORDER_DEPENDENT:
         return False
@@ -156,10 +163,13 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
 
 def shows_order(call: Expr) -> bool:
     """Return False for an array that is collected and only counted, searched or sorted."""
-    if not isinstance(call, _COLLECTED):
-        return True
-    collected: Expr = call
-    while collected.parent is not None and _has_same_elements(collected.parent, collected):
+    return not isinstance(call, _COLLECTED) or is_order_seen(call)
+
+
+def is_order_seen(array: Expr) -> bool:
+    """Return False for an array of which the expression around it only counts or sorts elements."""
+    collected = array
+    while collected.parent is not None and has_same_elements(collected.parent, collected):
         collected = collected.parent
     around = collected.parent
     if isinstance(around, exp.ArrayContains):
@@ -174,7 +184,7 @@ def shows_order(call: Expr) -> bool:
     return not isinstance(around, exp.ArraySize | exp.ArrayMax | exp.ArrayMin)
 
 
-def _has_same_elements(around: Expr, collected: Expr) -> bool:
+def has_same_elements(around: Expr, collected: Expr) -> bool:
     """Return True if the order of an array decides only the order of the expression around it."""
     if isinstance(around, exp.Filter | exp.Paren | exp.Window):
         return around.this is collected
@@ -185,13 +195,20 @@ def _has_same_elements(around: Expr, collected: Expr) -> bool:
     return not (isinstance(function, exp.Lambda) and len(function.expressions) > 1)
 
 
-def order_decides(call: Expr) -> Reason:
-    """Return the note on an aggregate that takes the value of one of its rows.
+def order_decides(call: Expr, *, in_frames: bool = False) -> Reason:
+    """Return the note on an aggregate that takes the value of one of its rows, or lists them.
+
+    Args:
+        call: for which `is_order_dependent` is true.
+        in_frames: each row has rows of its own, by an order that may tie.
 
     Raises:
-        Inapplicable: NONDETERMINISTIC_AGG, if it makes something of all rows in their order.
+        Inapplicable: NONDETERMINISTIC_AGG, if it makes something else of all rows in their order,
+            or lists those of frames.
     """
     text, line = sql_of(call)[:80], line_of(call)
+    if function_name(call) in LISTS and not in_frames:
+        return Reason("NONDETERMINISTIC_AGG", f"{text}: in any order", line, _in_order(call))
     if function_name(call) in PICKS:
         return Reason(
             "NONDETERMINISTIC_AGG",

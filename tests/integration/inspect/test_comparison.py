@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from livemart.arrow.bags import difference, row_codes
-from livemart.inspect.comparison import compare
+from livemart.inspect.comparison import compare, in_any_order
 from livemart.spark.arrow_views import rows_of, to_frame, to_view
 from livemart.spark.differences import comparable, counted_difference
 from tests.bag_histories import bag_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def differences(spark: SparkSession, stored: str, recomputed: str, **approximate: str) -> int:
@@ -51,6 +51,30 @@ def test_rows_are_compared_as_bags(
         stored, recomputed = rows("(1, cast(null as int))"), rows("(cast(null as int), 1)")
 
     assert differences(spark, stored, recomputed) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "other", "is_same"),
+    [
+        ("array('a', 'b', null)", "array(null, 'b', 'a')", True),
+        ("array('ab', 'c')", "array('ba', 'c')", False),
+        ("'a, b, c'", "'c, a, b'", True),
+        ("'a, b, c'", "'a, b, d'", False),
+        ("array(array(1, 2), array(3))", "array(array(3), array(2, 1))", True),
+        ("struct(array(1, 2) as n, 'xy' as t)", "struct(array(2, 1) as n, 'yx' as t)", True),
+        ("struct(array(1, 2) as n, 'xy' as t)", "struct(array(2, 2) as n, 'xy' as t)", False),
+        ("cast(null as struct<n: array<int>>)", "struct(cast(null as array<int>) as n)", False),
+        ("array(map('x', 1), map('y', 2))", "array(map('x', 1), map('y', 2))", True),
+    ],
+)
+def test_the_elements_of_lists_are_compared_in_one_order(
+    spark: SparkSession, value: str, other: str, is_same: bool
+) -> None:
+    def side(text: str) -> DataFrame:
+        frame = spark.sql(f"select 1 as k, {text} as `V v`")
+        return frame.selectExpr(*in_any_order(frame.schema, {"v v"}))
+
+    assert compare(side(value), side(other), {}).is_equal is is_same
 
 
 def test_doubles_are_compared_within_a_tolerance(spark: SparkSession) -> None:

@@ -67,7 +67,15 @@ def test_a_list_depends_on_the_order_of_rows_and_a_picked_value_does_not() -> No
         "with a as (select shop_id, collect_list(amount) as amounts, max(amount) as most,"
         " max_by(amount, customer_id) as newest, size(collect_list(amount)) as orders"
         " from m.orders group by 1)"
-        " select shop_id, array_join(amounts, ',') as joined, most, newest, orders from a"
+        " select shop_id, array_join(amounts, ',') as joined, most, newest, orders,"
+        " size(amounts) as n, amounts[0] as some, transform(amounts, (x, i) -> x * i) as moved,"
+        " concat_ws(' ', amounts, amounts) as twice, struct(amounts as all) as held from a"
     )
 
-    assert columns_by_order(flatten(sql, {}), COLUMNS) == {"joined": "array_agg"}
+    assert columns_by_order(flatten(sql, {}), COLUMNS) == {
+        "joined": "listed",
+        "some": "ordered",
+        "moved": "ordered",
+        "twice": "ordered",
+        "held": "listed",
+    }
