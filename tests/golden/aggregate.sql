@@ -56,7 +56,7 @@ full reason=GLOBAL_AGG;
 
 # title: collect_list has its elements in any order
 select restaurant_id, collect_list(order_id) as ids from bronze.orders group by 1;
-full reason=NONDETERMINISTIC_AGG;
+region keys=(restaurant_id) unique=(restaurant_id) reason=NONDETERMINISTIC_AGG;
 
 # title: a session depends on its neighbours, within the key
 select restaurant_id, session_window(ordered_at, '10 minutes').start as started_at, count(*) as orders from bronze.orders group by restaurant_id, session_window(ordered_at, '10 minutes');
@@ -80,11 +80,11 @@ region keys=(restaurant_id) unique=(restaurant_id);
 
 # title: collect_set has its elements in any order
 select restaurant_id, collect_set(status) as statuses from bronze.orders group by 1;
-full reason=NONDETERMINISTIC_AGG;
+region keys=(restaurant_id) unique=(restaurant_id) reason=NONDETERMINISTIC_AGG;
 
 # title: a list within an order that can tie
 select restaurant_id, listagg(status, ',') within group (order by ordered_at) as statuses from bronze.orders group by 1;
-full reason=NONDETERMINISTIC_AGG;
+region keys=(restaurant_id) unique=(restaurant_id) reason=NONDETERMINISTIC_AGG;
 
 # title: a list in the order of its own elements
 select restaurant_id, listagg(status, ',') within group (order by status) as statuses from bronze.orders group by 1;
@@ -156,4 +156,4 @@ region keys=(restaurant_id) unique=(restaurant_id);
 
 # title: the place of an element depends on the order of rows
 select restaurant_id, array_sort(transform(collect_list(amount), (x, i) -> x * i)) as moved from bronze.orders group by 1;
-full reason=NONDETERMINISTIC_AGG;
+region keys=(restaurant_id) unique=(restaurant_id) reason=NONDETERMINISTIC_AGG;

@@ -56,19 +56,19 @@ region keys=(restaurant_id) unique=(restaurant_id) reason=NONDETERMINISTIC_AGG;
 
 # title: a list in any order is one decision of its group
 select restaurant_id, collect_list(status) as statuses from bronze.orders group by restaurant_id;
-full reason=NONDETERMINISTIC_AGG;
+region keys=(restaurant_id) unique=(restaurant_id) reason=NONDETERMINISTIC_AGG;
 
 # title: a list in any order beside the rows of another table
 select restaurants.restaurant_id, restaurants.restaurant_name, array_join(lists.statuses, ', ') as statuses from bronze.restaurants as restaurants left join (select restaurant_id, collect_set(status) as statuses from bronze.orders group by restaurant_id) as lists on restaurants.restaurant_id = lists.restaurant_id;
-full;
+region keys=(restaurant_id) unique=(restaurant_id) reason=NONDETERMINISTIC_AGG;
 
 # title: no key keeps the elements of a list together
 select status, count(*) as restaurants from (select restaurant_id, collect_list(status) as statuses from bronze.orders group by restaurant_id) as lists lateral view explode(statuses) elements as status group by status;
-full;
+full reason=KEY_NOT_IN_OUTPUT;
 
 # title: a join by a list in any order finds other rows in another order
 select restaurants.restaurant_name, lists.restaurant_id from (select restaurant_id, array_join(collect_list(status), '') as statuses from bronze.orders group by restaurant_id) as lists left join bronze.restaurants as restaurants on restaurants.restaurant_name = lists.statuses;
-full;
+full reason=KEY_NOT_IN_OUTPUT;
 
 # title: what a pick is joined by may be that of any row of its group
 select steps.customer_id, steps.ordered_at, restaurants.restaurant_name from (select customer_id, ordered_at, lag(restaurant_id) over (partition by customer_id order by ordered_at) as restaurant_id from bronze.orders) as steps left join bronze.restaurants as restaurants on steps.restaurant_id = restaurants.restaurant_id;

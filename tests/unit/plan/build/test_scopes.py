@@ -51,7 +51,7 @@ def test_a_shape_without_a_rule_has_its_own_reason(sql: str, code: str) -> None:
         (
             "select shop, collect_list(amount) over (partition by shop order by amount) as m"
             " from s.sales",
-            "collect_list(sales.amount) depends on the order of rows",
+            "COLLECT_LIST(sales.amount) depends on the order of rows",
             "sort what is collected: sort_array(...)",
         ),
         (
