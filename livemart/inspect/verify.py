@@ -362,7 +362,7 @@ class _Verification:
         """
         by_order = columns_by_order(groups.flat, self.tables.columns)
         if not any(reason.code == "NONDETERMINISTIC_AGG" for reason in (*plan.reasons, *plan.ties)):
-            # Each list has an order of its own that leaves no row tied.
+            # Each list is in an order that leaves no row tied.
             by_order = {}
         listed = [name for name in groups.stored.columns if name.lower() in by_order]
         ordered = [name for name in listed if by_order[name.lower()] == "ordered"]

@@ -165,7 +165,7 @@ def _by_order(projection: exp.Expr, inherited: _Inherited[ByOrder]) -> ByOrder |
 
 
 def _shows_all(listed: exp.Expr, projection: exp.Expr) -> bool:
-    """Return True if all elements of a list are in a projection, each as a piece of its own."""
+    """Return True if all elements of a list are in a projection."""
     while listed is not projection and (around := listed.parent) is not None:
         if not isinstance(around, _AROUND_LISTS) and not has_same_elements(around, listed):
             return False

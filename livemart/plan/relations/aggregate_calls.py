@@ -200,7 +200,7 @@ def order_decides(call: Expr, *, in_frames: bool = False) -> Reason:
 
     Args:
         call: for which `is_order_dependent` is true.
-        in_frames: each row has rows of its own, by an order that may tie.
+        in_frames: each row has another list, by an order that may tie.
 
     Raises:
         Inapplicable: NONDETERMINISTIC_AGG, if it makes something else of all rows in their order,
