@@ -141,6 +141,8 @@ class Plan:
     names: tuple[str, ...] = ()
     unique_key: tuple[str, ...] = ()
     """Output columns that the SQL itself proves unique."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """The kind of each output column; none before all tables exist."""
     slices: tuple[Slice, ...] = ()
     """Rows that matter when the clock moves; see Slice."""
     parameters: Mapping[int, bool] = field(default_factory=dict)

@@ -161,6 +161,7 @@ def _with_stages(inputs: Inputs, stages: Iterable[QueryStage]) -> Inputs:
             **inputs.unique,
             **{name: (plan.unique_key,) for name, plan in new.items() if plan.unique_key},
         },
+        kinds={**inputs.kinds, **{name: plan.kinds for name, plan in new.items()}},
         append_only=inputs.append_only
         | {name for name, plan in new.items() if isinstance(plan.strategy, Append)},
     )

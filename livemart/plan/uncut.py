@@ -252,6 +252,7 @@ def _plan(query: Query, by_facts: Query, flat: Flat, inputs: Inputs) -> Plan:
         plan,
         notes=notes,
         unique_key=_unique_key(query),
+        kinds=_kinds(query),
         slices=slices,
         decided_by=strategy.keys if ties and isinstance(strategy, Region) else (),
     )
@@ -288,6 +289,12 @@ def _final_flag(query: Query, flat: Flat) -> FinalFlag | None:
                 bound.clock_column,
             )
     return None
+
+
+def _kinds(query: Query) -> dict[str, str]:
+    kinds = {name: query.top.value_kind(column(name)) for name in query.names}
+    typed = {name: kind for name, kind in kinds.items() if kind is not None}
+    return typed if len(typed) == len(kinds) else {}
 
 
 def _unique_key(query: Query) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from livemart.plan.relations.key_query import KeyQuery, key_query
+from livemart.plan.relations.kinds import NUMBER, UNKNOWN, ValueKind, element_kind
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -99,6 +100,17 @@ class Generate(Relation):
             for key in self.source.unique_keys(null_safe=null_safe)
             for name in self._distinguishing()
         ]
+
+    def _kind_of_column(self, reference: exp.Column) -> ValueKind:
+        if reference.table != self.qualifier:
+            return self.source.value_kind(reference)
+        is_placed = isinstance(self.generator, exp.Posexplode)
+        if is_placed and reference.name == self.names[0]:
+            return NUMBER
+        if not isinstance(self.generator, exp.Explode):
+            return UNKNOWN
+        elements = self.source.value_kind(self.generator.this)
+        return None if elements is None else element_kind(elements)
 
     def _distinguishing(self) -> list[str]:
         """Return the columns that hold each value once for a row of the input."""

@@ -16,13 +16,13 @@ from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.equi_keys import EquiKey
 from livemart.plan.relations.generate import over_subquery
 from livemart.plan.relations.key_query import KeyQuery, key_query
+from livemart.plan.relations.kinds import ValueKind, are_alike
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
     Restrictions,
     Scan,
     Want,
-    bare,
     columns_of,
     is_constant,
 )
@@ -30,15 +30,6 @@ from livemart.plan.sql.written import sql_of
 
 # Branches of unions multiply in joins: more of them than this are no statement for Spark.
 _MOST_WAYS = 256
-
-# The kinds of the types that a cast often names.
-_KINDS = {
-    **dict.fromkeys(exp.DataType.TEXT_TYPES, "string"),
-    **dict.fromkeys(exp.DataType.SIGNED_INTEGER_TYPES, "number"),
-    exp.DataType.Type.DECIMAL: "number",
-    exp.DataType.Type.FLOAT: "float",
-    exp.DataType.Type.DOUBLE: "double",
-}
 
 # By side, what is read of it, by its SQL.
 _Needed = dict[str, dict[str, Expr]]
@@ -357,17 +348,19 @@ class Join(Relation):
 
         A number equals several texts: a key whose sides are of two types may match several rows.
         """
-        keys = [key for key in self.keys if self._has_one_kind(key)]
+        keys = [
+            key
+            for key in self.keys
+            if are_alike([self.left.value_kind(key.left), self.right.value_kind(key.right)])
+        ]
         joined = {sql_of(key.right) for key in keys}
         never_null = {sql_of(key.right) for key in keys if not key.null_safe}
         return any(key <= never_null for key in self.right.unique_keys()) or any(
             key <= joined for key in self.right.unique_keys(null_safe=True)
         )
 
-    def _has_one_kind(self, key: EquiKey) -> bool:
-        """Return False if the two sides of a key are known to be of different types."""
-        left, right = _kind(self.left, key.left), _kind(self.right, key.right)
-        return left is None or right is None or left == right
+    def _kind_of_column(self, reference: exp.Column) -> ValueKind:
+        return (self.right if self.side(reference) == "right" else self.left).value_kind(reference)
 
     def _lost(self, want: Sequence[Expr]) -> Reason:
         lost = ", ".join(sql_of(expr) for expr in want if self._as_left(expr) is None)
@@ -378,20 +371,6 @@ class Join(Relation):
             "carry a key of the preserved side to the output, or store the joined rows in a model"
             " and group that",
         )
-
-
-def _kind(relation: Relation, expr: Expr) -> str | None:
-    """Return the kind of type of an expression, as `key_kind` names it; None if not known."""
-    kinds = {_kind_in(scan, bare(over)) for scan, over in relation.trace(expr) or ()}
-    return kinds.pop() if len(kinds) == 1 else None
-
-
-def _kind_in(scan: Scan, expr: Expr) -> str | None:
-    if isinstance(expr, exp.Column):
-        return scan.kinds.get(expr.name.lower())
-    if isinstance(expr, exp.Cast):
-        return _KINDS.get(expr.to.this)
-    return "number" if isinstance(expr, exp.Add | exp.Sub | exp.Mul | exp.Mod) else None
 
 
 def _joined(

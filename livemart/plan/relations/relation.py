@@ -24,12 +24,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 from sqlglot import exp
 
 from livemart.plan.reasons import refusal
 from livemart.plan.relations.key_query import KeyQuery, RowsOf, key_query
+from livemart.plan.relations.kinds import UNKNOWN, ValueKind, common_kind, value_kind
 from livemart.plan.sql.determinism import function_name, is_aggregate, may_name_zone
 from livemart.plan.sql.names import column as column
 from livemart.plan.sql.written import is_atom, sql_of
@@ -209,6 +210,24 @@ class Relation(ABC):
         """
         return []
 
+    def value_kind(self, expr: Expr) -> ValueKind:
+        """Return the kind of the values of `expr`: `UNKNOWN`, or None where no table tells."""
+        return value_kind(expr, self._kind_once)
+
+    @cached_property
+    def _kinds_by_column(self) -> dict[str, ValueKind]:
+        # A column that is read twice at each of many levels would be asked for without end.
+        return {}
+
+    def _kind_once(self, reference: exp.Column) -> ValueKind:
+        text = sql_of(reference)
+        if text not in self._kinds_by_column:
+            self._kinds_by_column[text] = self._kind_of_column(reference)
+        return self._kinds_by_column[text]
+
+    def _kind_of_column(self, reference: exp.Column) -> ValueKind:
+        return self.source.value_kind(reference) if self.inputs else UNKNOWN
+
     def walk(self) -> Iterator[Relation]:
         """Yield this relation and all below it, shared ones once."""
         seen: set[int] = set()
@@ -269,6 +288,9 @@ class Scan(Relation):
 
     def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
         return [] if null_safe else self._unique
+
+    def _kind_of_column(self, reference: exp.Column) -> ValueKind:
+        return self.kinds.get(reference.name.lower(), UNKNOWN) if self.kinds else None
 
     def _has(self, expr: Expr) -> bool:
         """Return False if more than columns of this relation is read, such as the clock."""
@@ -344,6 +366,9 @@ class RowByRow(Relation):
                 return None
             sites += traced
         return sites
+
+    def _kind_of_column(self, reference: exp.Column) -> ValueKind:
+        return common_kind(source.value_kind(over) for source, (over,) in self.below(reference))
 
 
 class Renaming(RowByRow):

@@ -7,6 +7,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
+from livemart.plan.relations.kinds import are_alike
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -51,7 +52,10 @@ class Union(RowByRow):
         )
 
     def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
-        """A key of every branch is a key of the union if constant columns distinguish branches."""
+        """A key of every branch is a key of the union if constant columns distinguish branches.
+
+        The branches must agree in its types: beside doubles, two values of bigint may become one.
+        """
         constants = self.discriminators()
         if not constants:
             return []
@@ -69,7 +73,12 @@ class Union(RowByRow):
                 | {sql_of(column(name)) for name in constants}
             )
             for key in common
+            if all(place is None or self._is_of_one_kind(place) for place in key)
         ]
+
+    def _is_of_one_kind(self, place: int) -> bool:
+        branches = zip(self.inputs, self.branch_names, strict=True)
+        return are_alike(branch.value_kind(column(names[place])) for branch, names in branches)
 
     def discriminators(self) -> list[str]:
         """Return the fewest constant columns that together distinguish all branches."""

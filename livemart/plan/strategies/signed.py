@@ -345,7 +345,9 @@ def _outputs(branches: list[_Branch], query: Query) -> tuple[Output, ...] | None
         raise not_additive("the branches of a union have other totals")
     if len(branches) > 1 and not query.top.unique_keys():
         # Two branches might hold the same group.
-        raise not_additive("no constant distinguishes the branches of a union")
+        raise not_additive(
+            "no constant distinguishes the branches of a union, or their keys are of several types"
+        )
     if not any(output.role == "count_rows" for output in first):
         raise not_additive(NO_COUNT_OF_ROWS, "select count(*) beside the totals")
     return tuple(

@@ -110,15 +110,43 @@ def test_no_row_is_unique_that_several_null_keys_may_meet(
         ("cast(a.x as double) = b.code", ("number", "number"), ()),
         ("a.x = b.code", ("string", "string"), ("id",)),
         ("cast(a.x as string) = b.code", ("number", "string"), ("id",)),
+        ("coalesce(a.x, 0) = b.code", ("number", "string"), ()),
+        ("case when a.id > 'm' then a.x end = b.code", ("number", "string"), ()),
+        ("a.x.n = b.code", ("struct<n: int32>", "string"), ()),
+        ("sqrt(a.x) = b.code", ("number", "number"), ()),
+        ("coalesce(a.x, 'none') = b.code", ("string", "string"), ("id",)),
+        ("md5(a.x) = b.code", ("number", "string"), ("id",)),
+        ("a.x.n = b.code", ("struct<n: string>", "string"), ("id",)),
+        ("date_trunc('hour', a.x) = b.code", ("timestamp[us, tz=UTC]",) * 2, ("id",)),
+        ("sqrt(a.x) = b.code", None, ("id",)),
         ("a.x = b.code", None, ("id",)),
     ],
 )
 def test_a_key_of_another_type_may_match_more_than_once(
     query: str, kinds: tuple[str, str] | None, key: tuple[str, ...]
 ) -> None:
-    types = {} if kinds is None else {"s.a": {"X": kinds[0]}, "s.b": {"code": kinds[1]}}
+    types = {}
+    if kinds is not None:
+        types = {"s.a": {"id": "string", "X": kinds[0]}, "s.b": {"code": kinds[1]}}
     inputs = Inputs(columns=_COLUMNS, unique={"s.a": (("id",),), "s.b": (("code",),)}, kinds=types)
 
     plan = plan_query(f"select a.id, b.v from s.a left join s.b on {query}", inputs)
 
     assert plan.unique_key == key
+
+
+@pytest.mark.parametrize(("kind", "key"), [("string", ("id",)), ("number", ())])
+def test_the_type_of_a_key_is_the_one_of_the_value_that_is_selected_below(
+    kind: str, key: tuple[str, ...]
+) -> None:
+    kinds = {"s.a": {"id": "string", "x": kind}, "s.b": {"code": "string", "v": "number"}}
+    inputs = Inputs(columns=_COLUMNS, unique={"s.b": (("code",),)}, kinds=kinds)
+
+    plan = plan_query(
+        "select a.id, b.v from (select id, max(coalesce(x, x)) as code from s.a group by id) as a"
+        " left join s.b on a.code = b.code",
+        inputs,
+    )
+
+    assert plan.unique_key == key
+    assert plan.kinds == {"id": "string", "v": "number"}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from livemart.plan.plan import Inputs
+from livemart.plan.planner import plan_query
 from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import Relation
 from livemart.plan.relations.union import Union
@@ -34,3 +38,22 @@ def test_a_change_of_one_branch_is_a_change_of_the_sum() -> None:
 def test_a_key_of_every_branch_is_one_of_the_union_if_a_constant_tells_them_apart() -> None:
     assert union("1", "24").unique_keys() == [frozenset({"hours", "id"})]
     assert union("1", "1").unique_keys() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("number", ("side", "id")), ("double", ()), ("string", ())]
+)
+def test_branches_of_two_types_have_no_key_for_values_may_become_one(
+    kind: str, key: tuple[str, ...]
+) -> None:
+    # 2^53 and 2^53 + 1 are one double.
+    plan = plan_query(
+        "select 'a' as side, id from s.a union all select 'b', id from s.b",
+        Inputs(
+            {"s.a": ("id",), "s.b": ("id",)},
+            {"s.a": (("id",),), "s.b": (("id",),)},
+            kinds={"s.a": {"id": "number"}, "s.b": {"id": kind}},
+        ),
+    )
+
+    assert plan.unique_key == key
