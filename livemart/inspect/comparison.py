@@ -138,43 +138,31 @@ def different_rows(
     return _differing_rows(stored, recomputed, exact, keys)
 
 
-def in_any_order(schema: StructType, listed: Collection[str]) -> list[str]:
-    """Return a select list of all columns, with one order for the elements of some.
+def in_any_order(schema: StructType, listed: Mapping[str, str | None]) -> list[str]:
+    """Return a select list of all columns, with the elements of some lists in order.
 
     Args:
-        listed: in lower case: arrays; texts, in whose place are their characters in order; structs
-            of both.
+        listed: by name in lower case, what separates the elements of a text; None for an array.
     """
-    return [
-        f"{_in_one_order(quoted(field.name), field.dataType)} as {quoted(field.name)}"
-        if field.name.lower() in listed
-        else quoted(field.name)
-        for field in schema.fields
-    ]
+    columns = []
+    for field in schema.fields:
+        value = quoted(field.name)
+        if field.name.lower() in listed:
+            separator = listed[field.name.lower()]
+            if separator is not None:
+                value = f"split({value}, {literal(re.escape(separator))})"
+            columns.append(f"array_sort({value}) as {quoted(field.name)}")
+        else:
+            columns.append(value)
+    return columns
 
 
-def _in_one_order(value: str, kind: DataType, depth: int = 0) -> str:
-    """Return SQL of a value, with the elements of its arrays in order, at any depth.
+def can_be_sorted(kind: DataType) -> bool:
+    """Return True for a text, and for an array whose elements Spark can put in order."""
+    from pyspark.sql.types import ArrayType, StringType
 
-    `depth`: of arrays around it; the texts in these are pieces.
-    """
-    from pyspark.sql.types import ArrayType, StringType, StructType
-
-    if isinstance(kind, ArrayType):
-        if holds_map(kind) or _WITHOUT_ORDER.search(kind.simpleString()):
-            return value
-        element = f"e{depth}"
-        inside = _in_one_order(element, kind.elementType, depth + 1)
-        return f"array_sort(transform({value}, {element} -> {inside}))"
-    if isinstance(kind, StructType):
-        fields = ", ".join(
-            f"{literal(name)}, {_in_one_order(f'{value}.{quoted(name)}', part.dataType, depth)}"
-            for name, part in zip(kind.names, kind.fields, strict=True)
-        )
-        return f"if({value} is null, null, named_struct({fields}))"
-    if isinstance(kind, StringType) and not depth:
-        return f"array_join(array_sort(split({value}, '')), '')"
-    return value
+    is_comparable = not holds_map(kind) and not _WITHOUT_ORDER.search(kind.simpleString())
+    return isinstance(kind, StringType) or (isinstance(kind, ArrayType) and is_comparable)
 
 
 def signs_passed_on(schema: StructType, passed_on: Collection[str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from livemart.project.graph import Project
 from livemart.project.sessions import session_of
 from livemart.run.draft import table_versions
 from livemart.spark.arrow_views import rows_of, to_frame
+from livemart.spark.large_lane import with_plain_sessions
 from livemart.spark.named_tables import flatten_by_spark
 from livemart.spark.quick_session import is_quick, session_for
 from livemart.state.snapshots import Snapshot
@@ -129,7 +130,7 @@ class RecomputedTables:
         The session for few rows keeps them in memory, which is faster than to store them.
         """
         path = Location.of(self.scratch / relation).spark_url
-        result = self.run(session, flat)
+        result = with_plain_sessions(self.run(session, flat))
         types = {name.lower(): kind for name, kind in result.dtypes}
         # By texts alone: Delta does not hold every text of a partition as it was given. By times
         # none: Spark would store some timestamps as others.

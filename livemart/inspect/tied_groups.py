@@ -60,7 +60,9 @@ class TiedGroups:
     """Columns that hold NULL for some texts."""
     _room: int = _MOST_ROWS
 
-    def in_any_order(self, listed: Collection[str], left_out: Collection[str]) -> TiedGroups:
+    def in_any_order(
+        self, listed: Mapping[str, str | None], left_out: Collection[str]
+    ) -> TiedGroups:
         """Return the same groups with one order for the elements of some columns, without others.
 
         Args:
@@ -68,13 +70,11 @@ class TiedGroups:
             left_out: columns that are not compared.
         """
 
-        in_order = {name.lower() for name in listed}
-
         def plain(frame: DataFrame) -> DataFrame:
-            return frame.selectExpr(*in_any_order(frame.schema, in_order)).drop(*left_out)
+            return frame.selectExpr(*in_any_order(frame.schema, listed)).drop(*left_out)
 
         computed = self.plan.computed_among_ties.items()
-        kinds = {name: kind for name, kind in computed if name.lower() not in in_order}
+        kinds = {name: kind for name, kind in computed if name.lower() not in listed}
         return replace(
             self,
             plan=replace(self.plan, computed_among_ties=kinds),

@@ -15,13 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
-from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
+from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, can_be_sorted, compare
 from livemart.inspect.published_tables import published_snapshot
 from livemart.inspect.recomputed_tables import RecomputedTables
 from livemart.inspect.tied_groups import TiedGroups, TooManyRows
 from livemart.inspect.ties import Verdict
 from livemart.own_faults import ends_everything
-from livemart.plan.approximate import approximate_columns, columns_by_order
+from livemart.plan.approximate import approximate_columns, columns_by_order, lists_decide_rows
 from livemart.plan.passed_on import passed_on_columns
 from livemart.plan.plan import Full, Inputs, Plan
 from livemart.plan.reasons import Inapplicable
@@ -361,24 +361,35 @@ class _Verification:
             groups that tie.
         """
         by_order = columns_by_order(groups.flat, self.tables.columns)
-        if not any(reason.code == "NONDETERMINISTIC_AGG" for reason in (*plan.reasons, *plan.ties)):
+        is_moved = plan.steps is None and not isinstance(plan.strategy, Full)
+        if is_moved and not any(tie.code == "NONDETERMINISTIC_AGG" for tie in plan.ties):
             # Each list is in an order that leaves no row tied.
             by_order = {}
-        listed = [name for name in groups.stored.columns if name.lower() in by_order]
-        ordered = [name for name in listed if by_order[name.lower()] == "ordered"]
+        kinds = {field.name: field.dataType for field in groups.stored.schema.fields}
+        taken = {name: by_order[name.lower()] for name in kinds if name.lower() in by_order}
+        listed = {
+            name: word.separator
+            for name, word in taken.items()
+            if word.is_listed and can_be_sorted(kinds[name])
+        }
+        ordered = [name for name in taken if name not in listed]
         about_order = f"depends on the order of rows: {', '.join(ordered)}" if ordered else ""
-        if listed:
-            groups = groups.in_any_order(listed, ordered)
+        if taken:
+            in_order = {name.lower(): separator for name, separator in listed.items()}
+            groups = groups.in_any_order(in_order, ordered)
             rest = groups.differences() if groups.stored.columns else None
             if rest is None or not rest.count:
                 about = about_order or f"other orders of the same elements: {', '.join(listed)}"
                 return "unknown" if ordered else "right", differences, [about], ()
             differences = rest
-        if not (plan.ties or plan.steps is not None or isinstance(plan.strategy, Full)):
-            return "wrong", differences, [], ()
-        verdict, about_ties, tied = _verdict_on(groups)
+        verdict: Verdict = "wrong"
+        about_ties, tied = "", tuple[str, ...]()
+        if plan.ties or not is_moved:
+            verdict, about_ties, tied = _verdict_on(groups)
         if verdict == "right" and ordered:
             verdict = "unknown"
+        if verdict == "wrong" and lists_decide_rows(groups.flat, self.tables.columns):
+            verdict, about_order = "unknown", "the order of a list decides about rows"
         return verdict, differences, [about_ties, about_order], tied
 
     def _uncompared(

@@ -2,8 +2,8 @@
 
 Used before anything is started: a command that finds them unchanged need not start, and over few
 rows starting is most of its time. The stream looks for edits in the same way. Only names, times and
-sizes are compared; folders of dbt's results, of virtual environments and of data are left out. Rows
-that nothing here can count, of tables elsewhere and of record logs, are taken to be many.
+sizes are compared; folders of dbt's results, of virtual environments and of data are left out. The
+rows of tables elsewhere are taken to be many; those that wait in record logs are not counted.
 """
 
 from __future__ import annotations
@@ -160,15 +160,15 @@ def has_little_data(settings: Settings) -> bool:
     sizes = [size for _, size, _ in files]
     looks = project_files(settings).look()
     sizes += [size for path, (_, size, _) in looks.items() if path.endswith(".csv")]
-    # A project without a file reads all of its rows elsewhere.
-    if not sizes or sum(sizes) > _LITTLE_BYTES:
+    # A bucket takes a while to tell.
+    if sum(sizes) > _LITTLE_BYTES or not isinstance(settings.warehouse, Path):
         return False
     warehouse = Warehouse(settings.warehouse)
-    if (graph := read_graph(settings.warehouse)) is not None:
-        sources = {node.relation for node in graph.nodes if node.kind == "source"}
-        if not sources <= set(warehouse.relations()):
-            return False
-    return has_few_rows(warehouse)
+    if (graph := read_graph(settings.warehouse)) is None:
+        # A project whose landing folder is empty may read all of its rows elsewhere.
+        return bool(files)
+    sources = {node.relation for node in graph.nodes if node.kind == "source"}
+    return sources <= set(warehouse.relations()) and has_few_rows(warehouse)
 
 
 def has_few_rows(warehouse: Warehouse) -> bool:
@@ -177,7 +177,9 @@ def has_few_rows(warehouse: Warehouse) -> bool:
     try:
         for relation in warehouse.relations():
             rows += warehouse.files(relation).row_count
+            if rows > FEW_WAREHOUSE_ROWS:
+                return False
     except LivemartError:
         # Only Spark may be able to read a table, and count its rows.
         return False
-    return rows <= FEW_WAREHOUSE_ROWS
+    return True

@@ -143,7 +143,7 @@ class LargeLane:
             return Commit(self._warehouse.version(relation), skipped=True)
         from pyspark.sql.functions import expr
 
-        query = _with_plain_sessions(self._spark.sql(query_sql))
+        query = with_plain_sessions(self._spark.sql(query_sql))
         if exists:
             partition_by = partition_by or self._warehouse.partition_columns(relation)
         types = dict(query.dtypes)
@@ -276,7 +276,7 @@ def _compared(name: str, field: StructField, *, is_key: bool) -> list[str]:
     return [comparable(name, field.dataType)] if is_key else identity(name, field.dataType)
 
 
-def _with_plain_sessions(query: DataFrame) -> DataFrame:
+def with_plain_sessions(query: DataFrame) -> DataFrame:
     """Return a query whose sessions are pairs of times, without the note that they are sessions.
 
     By the note Spark merges sessions that meet in any group above, even in another model.

@@ -23,7 +23,6 @@ from livemart.plan.relations.relation import (
     Scan,
     Want,
     bare,
-    columns_of,
     composed_of,
     is_constant,
 )
@@ -313,14 +312,24 @@ def _is_varied(scan: Scan, key: Expr, *, is_found: bool) -> bool:
     Args:
         is_found: changes of other tables find its rows.
     """
-    kinds = [scan.kinds.get(reference.name.lower(), "") for reference in columns_of(key)]
+    # Whole numbers and texts that are made of a double have one form each.
+    nodes = [*key.walk(prune=_is_firm)]
+    columns = [node for node in nodes if isinstance(node, exp.Column)]
+    kinds = [scan.kinds.get(reference.name.lower(), "") for reference in columns]
     if isinstance(key, exp.Column) and not is_found:
         return any("map<" in kind or ("<" in kind and _holds_float(kind)) for kind in kinds)
     is_float = any(map(_holds_float, kinds)) or any(
         isinstance(node, exp.Div) or (isinstance(node, exp.Cast) and _holds_float(node.to.sql()))
-        for node in key.walk()
+        for node in nodes
+        if not _is_firm(node)
     )
     return bool(scan.kinds) and (is_float or any("map<" in kind for kind in kinds))
+
+
+def _is_firm(node: Expr) -> bool:
+    if isinstance(node, exp.Cast):
+        return not (_holds_float(node.to.sql()) or "map" in node.to.sql().lower())
+    return isinstance(node, exp.Floor | exp.Ceil)
 
 
 def _holds_float(kind: str) -> bool:

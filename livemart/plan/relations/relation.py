@@ -35,6 +35,9 @@ from livemart.plan.sql.determinism import function_name, is_aggregate, may_name_
 from livemart.plan.sql.names import column as column
 from livemart.plan.sql.written import is_atom, sql_of
 
+# A column that each of several subqueries reads twice doubles with each of them.
+_MOST_REFERENCES = 500
+
 Expr = exp.Expr
 
 
@@ -410,10 +413,18 @@ def replaced(expr: Expr, replacement: Callable[[exp.Column], Expr | None]) -> Ex
 
     Raises:
         Inapplicable: PARSE_UNSUPPORTED, if a parameter of a function of elements has the name of
-            a column that would be moved into its body.
+            a column that would be moved into its body, or the expression reads too many columns.
     """
     copy = expr.copy()
-    for reference in list(columns_of(copy)):
+    references = list(columns_of(copy))
+    if len(references) > _MOST_REFERENCES:
+        raise refusal(
+            "PARSE_UNSUPPORTED",
+            f"an output column reads over {_MOST_REFERENCES:,} columns, written out",
+            None,
+            "store a subquery below it as a model",
+        )
+    for reference in references:
         value = replacement(reference)
         if value is None:
             continue

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from livemart.plan.approximate import approximate_columns, columns_by_order
+import pytest
+
+from livemart.plan.approximate import (
+    ByOrder,
+    approximate_columns,
+    columns_by_order,
+    lists_decide_rows,
+)
 from livemart.plan.sql.flatten import flatten
 
 COLUMNS = {"m.orders": ("shop_id", "customer_id", "amount"), "m.sketches": ("shop_id", "sketch")}
@@ -69,13 +76,67 @@ def test_a_list_depends_on_the_order_of_rows_and_a_picked_value_does_not() -> No
         " from m.orders group by 1)"
         " select shop_id, array_join(amounts, ',') as joined, most, newest, orders,"
         " size(amounts) as n, amounts[0] as some, transform(amounts, (x, i) -> x * i) as moved,"
-        " concat_ws(' ', amounts, amounts) as twice, struct(amounts as all) as held from a"
+        " concat_ws(' ', amounts, amounts) as twice, concat_ws(' ', amounts) as once,"
+        " coalesce(amounts, array()) as all, array_sort(slice(amounts, 1, 2)) as two,"
+        " cast(array_join(amounts, '.') as int) as number from a"
     )
 
     assert columns_by_order(flatten(sql, {}), COLUMNS) == {
-        "joined": "listed",
-        "some": "ordered",
-        "moved": "ordered",
-        "twice": "ordered",
-        "held": "listed",
+        "joined": ByOrder(True, ","),
+        "once": ByOrder(True, " "),
+        "all": ByOrder(True),
+        **dict.fromkeys(("some", "moved", "twice", "two", "number"), ByOrder()),
     }
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        ("listagg(amount, ', ')", ByOrder(True, ", ")),
+        ("string_agg(distinct amount, '|')", ByOrder(True, "|")),
+        ("listagg(amount)", ByOrder()),
+        # The order that is written down counts.
+        ("listagg(amount, ',') within group (order by customer_id)", ByOrder()),
+        ("array_join(collect_list(amount), '')", ByOrder()),
+        ("array_join(collect_list(amount), ',', 'none')", ByOrder()),
+        ("flatten(collect_list(array(amount, 1)))", ByOrder()),
+        ("struct(collect_list(amount))", ByOrder()),
+        ("mode(amount)", ByOrder()),
+    ],
+)
+def test_a_list_is_known_by_its_pieces_or_not_at_all(listed: str, expected: ByOrder) -> None:
+    sql = f"select shop_id, {listed} as x from m.orders group by 1"
+
+    assert columns_by_order(flatten(sql, {}), COLUMNS) == {"x": expected}
+
+
+def test_both_branches_of_a_union_must_list() -> None:
+    listed = "select shop_id, collect_list(amount) as x from m.orders group by 1"
+    other = "select shop_id, array(1) as x from m.orders"
+
+    def words(*branches: str) -> dict[str, ByOrder]:
+        return columns_by_order(flatten(" union all ".join(branches), {}), COLUMNS)
+
+    assert words(listed, listed) == {"x": ByOrder(True)}
+    assert words(listed, other) == words(other, listed) == {"x": ByOrder()}
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select shop_id, x from a", False),
+        ("select shop_id, x from a where size(x) > 2", False),
+        ("select shop_id, x from a where x[0] > 2", True),
+        ("select shop_id, pos from a lateral view posexplode(x) as pos, v", True),
+        ("select a.shop_id from a join m.orders as o on o.amount = a.x[0]", True),
+        ("select shop_id from a order by x limit 3", True),
+        ("select distinct x from a", True),
+        ("select x from a union select x from a", True),
+        ("select x from a union all select x from a", False),
+        ("select shop_id from m.orders group by 1 having first(amount) > 1", False),
+    ],
+)
+def test_a_list_may_decide_which_rows_there_are(sql: str, expected: bool) -> None:
+    text = f"with a as (select shop_id, collect_list(amount) as x from m.orders group by 1) {sql}"
+
+    assert lists_decide_rows(flatten(text, {}), COLUMNS) is expected

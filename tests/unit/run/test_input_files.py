@@ -170,28 +170,30 @@ def _landed(settings: Settings, relation: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "size", "expected"),
+    ("sizes", "expected"),
     [
-        ("landing/orders/a.jsonl", 10, True),
-        ("landing/orders/a.jsonl", 11, False),
-        ("seeds/shops.csv", 10, True),
-        ("seeds/shops.csv", 11, False),
-        # All of its rows are elsewhere, and nothing tells how many.
-        ("models/a.sql", 1, False),
+        ({"landing/orders/a.jsonl": 10}, True),
+        ({"landing/orders/a.jsonl": 11}, False),
+        ({"landing/orders/a.jsonl": 4, "seeds/shops.csv": 6}, True),
+        ({"landing/orders/a.jsonl": 4, "seeds/shops.csv": 7}, False),
+        # Its other rows are elsewhere, and nothing tells how many.
+        ({"seeds/shops.csv": 1}, False),
     ],
 )
 def test_files_say_how_much_there_is_before_the_first_pass(
-    small_limits: Settings, file: str, size: int, expected: bool
+    small_limits: Settings, sizes: dict[str, int], expected: bool
 ) -> None:
-    path = small_limits.project_dir / file
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"x" * size)
+    for file, size in sizes.items():
+        path = small_limits.project_dir / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x" * size)
 
     assert has_little_data(small_limits) is expected
 
 
 def test_tables_say_it_after_the_first_pass(small_limits: Settings) -> None:
     (Path(small_limits.landing) / "orders" / "a.jsonl").write_text("{}")
+    keep_graph(small_limits.warehouse, Project("shop", ".", "shop", {}, {}, {}, {}))
     _landed(small_limits, "raw.orders", 3)
     _landed(small_limits, "mart.totals", 2)
     assert has_little_data(small_limits)

@@ -66,9 +66,11 @@
   {%- set texts, parents = [code], model.depends_on.nodes | list -%}
   {%- for parent in parents -%}
     {%- set node = graph.nodes.get(parent) -%}
-    {%- if node and node.config.materialized == 'view' -%}
-      {%- do texts.append(node.raw_code) -%}
-      {%- do parents.extend(node.depends_on.nodes) -%}
+    {%- if node and node.config.materialized in ('view', 'ephemeral') -%}
+      {%- do texts.append(node.compiled_code or node.raw_code) -%}
+      {%- for below in node.depends_on.nodes if below not in parents -%}
+        {%- do parents.append(below) -%}
+      {%- endfor -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if 'session_window' not in texts | join(' ') | lower -%}{{ return(code) }}{%- endif -%}
