@@ -28,7 +28,7 @@ from livemart.plan.sql.parse import parse, qualified
 _Word = TypeVar("_Word")
 # By the name of a source, the words of its columns.
 _Inherited = Mapping[str, Mapping[str, _Word]]
-# Of the two branches of a union.
+# Takes the words of both branches of a union.
 _BothBranches = Callable[[dict[str, _Word], dict[str, _Word]], dict[str, _Word]]
 # The clauses that decide about rows.
 _DECIDING = ("where", "having", "group", "joins", "laterals", "order", "qualify", "limit")
@@ -45,7 +45,7 @@ class ByOrder(NamedTuple):
     is_listed: bool = False
     """Another order changes no more than the order of its elements."""
     separator: str | None = None
-    """What is between the elements, if the column is a text."""
+    """The text between the elements, if the column is a text."""
 
 
 def _either(left: dict[str, _Word], right: dict[str, _Word]) -> dict[str, _Word]:

@@ -312,7 +312,7 @@ def _is_varied(scan: Scan, key: Expr, *, is_found: bool) -> bool:
     Args:
         is_found: changes of other tables find its rows.
     """
-    # Whole numbers and texts that are made of a double have one form each.
+    # A whole number or a text that a double gives has one form.
     nodes = [*key.walk(prune=_is_firm)]
     columns = [node for node in nodes if isinstance(node, exp.Column)]
     kinds = [scan.kinds.get(reference.name.lower(), "") for reference in columns]
