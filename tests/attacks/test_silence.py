@@ -137,9 +137,15 @@ def test_where_all_connections_are_busy_health_is_answered_and_all_else_refused(
         def read() -> httpx2.Response:
             return httpx2.get(f"http://127.0.0.1:{port}{_READ}", timeout=PATIENCE_S)
 
-        # More than there is room for: the connection that asked may leave after some of these came.
-        with flood(port, 70, _STREAM):
-            wait_until(lambda: read().status_code == 503)
+        with ExitStack() as held:
+
+            def is_full() -> bool:
+                # A stream that has not begun yet is silent, and gives its place to who asks.
+                held.enter_context(flood(port, 1, _STREAM))
+                return read().status_code == 503
+
+            held.enter_context(flood(port, 63, _STREAM))
+            wait_until(is_full)
             problem = read()
             on_reserve = statuses(port, "/healthz", "/readyz")
         wait_until(lambda: read().status_code == 200)
