@@ -151,10 +151,6 @@ class Warehouse:
         """Return the plain Arrow schema (timestamps in microseconds; with a zone: UTC)."""
         return self._tables.at(relation, version).schema
 
-    def column_names(self, relation: str) -> tuple[str, ...] | None:
-        """Return the names of the columns, or None if there is no such table yet."""
-        return tuple(self.arrow_schema(relation).names) if self.exists(relation) else None
-
     def column_kinds(self, relation: str, version: int | None = None) -> dict[str, str] | None:
         """Return the `key_kind` of each column, or None if there is no such table yet."""
         if not self.exists(relation):

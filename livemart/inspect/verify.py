@@ -89,9 +89,9 @@ def verify_snapshot(settings: Settings, report: ReportEvent) -> Iterator[Compari
     """
     from livemart.spark.session import open_session
 
-    snapshot = published_snapshot(settings.warehouse)
+    snapshot, warehouse = published_snapshot(settings.warehouse), Warehouse(settings.warehouse)
     report(StepBegan("starting Spark"))
-    spark = open_session(settings, is_short=has_few_rows(Warehouse(settings.warehouse)))
+    spark = open_session(settings, is_short=has_few_rows(warehouse))
     try:
         report(StepBegan("reading the project"))
         project, chosen = load_as_of(spark, settings, snapshot)
@@ -99,7 +99,7 @@ def verify_snapshot(settings: Settings, report: ReportEvent) -> Iterator[Compari
         if chosen is not None and chosen.isdisjoint(listed):
             raise selection_empty(settings.selection, "it names no table with rows")
         report(StepBegan("recomputing the models"))
-        yield from verify_models(spark, Warehouse(settings.warehouse), project, snapshot, chosen)
+        yield from verify_models(spark, warehouse, project, snapshot, chosen)
     finally:
         spark.stop()
 

@@ -36,8 +36,8 @@ def require_fitting(warehouse: Warehouse, sources: Sequence[SourceTable]) -> Non
         for misfit in _misfits(warehouse, source)
     ]
     for letters in sorted({dead_letters.relation_of(source.schema) for source in sources}):
-        stored = warehouse.column_names(letters)
-        if stored is not None and stored != tuple(dead_letters.LETTERS.names):
+        stored = warehouse.column_kinds(letters)
+        if stored is not None and [*stored] != dead_letters.LETTERS.names:
             misfits.append(
                 f"{letters}: dead letters of another version of livemart, with the columns "
                 f"{', '.join(stored)}: move {warehouse.location(letters)} away"

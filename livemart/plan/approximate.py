@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.helper import ensure_list
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.reasons import Inapplicable
@@ -114,7 +115,7 @@ def lists_decide_rows(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> boo
         if not decided:
             select = item.find_ancestor(exp.Select)
             clauses = (select.args.get(name) for name in _DECIDING) if select else ()
-            parts = [part for clause in clauses for part in _parts_of(clause)]
+            parts = [part for clause in clauses for part in ensure_list(clause)]
             if any(_by_order(part, inherited) is not None for part in parts):
                 decided.append(True)
         return _by_order(item, inherited)
@@ -244,10 +245,6 @@ def _around(listed: exp.Expr, word: ByOrder, projection: exp.Expr) -> ByOrder:
 
 
 def _joined(separator: exp.Expr | None) -> ByOrder:
-    is_known = isinstance(separator, exp.Literal) and separator.is_string and separator.name != ""
-    return ByOrder(True, separator.name) if is_known and separator is not None else ByOrder()
-
-
-def _parts_of(clause: object) -> list[exp.Expr]:
-    several = clause if isinstance(clause, list) else [clause]
-    return [part for part in several if isinstance(part, exp.Expr)]
+    if isinstance(separator, exp.Literal) and separator.is_string and separator.name:
+        return ByOrder(True, separator.name)
+    return ByOrder()
