@@ -58,10 +58,18 @@ full reason=PARSE_UNSUPPORTED;
 select order_id, place from bronze.orders, lateral range(3) as places(place);
 full reason=PARSE_UNSUPPORTED;
 
-# title: a generator of several columns in a select list has no rule
+# title: a generator of several columns in a select list is a lateral view
 select order_id, posexplode_outer(items) as (place, item) from bronze.orders;
-full reason=PARSE_UNSUPPORTED;
+signed rows keys=(order_id) unique=(order_id, place);
 
 # title: a field of an element that is named as its view
 select order_id, item.dish_id from bronze.orders lateral view explode(items) item as item;
 signed rows keys=(order_id);
+
+# title: columns of a generator in a select list beside all of a table, and groups above
+select restaurant_id, kind, max(value) as most from (select *, stack(2, 'amount', amount, 'none', 0) as (kind, value) from bronze.orders) group by 1, 2;
+region keys=(restaurant_id) unique=(restaurant_id, kind);
+
+# title: columns of a generator beside a window have no rule
+select order_id, posexplode(items) as (place, item), row_number() over (partition by restaurant_id order by order_id) as n from bronze.orders;
+full reason=PARSE_UNSUPPORTED;

@@ -15,6 +15,8 @@ from sqlglot.optimizer.qualify import qualify
 
 from livemart.errors import first_lines
 from livemart.plan.reasons import refusal
+from livemart.plan.sql.generated_columns import move_generators
+from livemart.plan.sql.pivots import write_pivots
 from livemart.plan.sql.struct_fields import name_fields
 from livemart.plan.sql.written import WrittenParser, cut_texts, plain_text
 
@@ -56,6 +58,8 @@ def qualified(tree: _Tree, schema: Mapping[str, object], *, expand_stars: bool =
         schema: the columns of each table, by the name that the query calls it.
         expand_stars: else stars stay as they are written.
     """
+    write_pivots(tree, schema)
+    move_generators(tree)
     name_fields(tree, schema)
     return qualify(
         tree,

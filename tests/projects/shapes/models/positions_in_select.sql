@@ -1,0 +1,1 @@
+select *, posexplode_outer(tags) as (position, tag) from {{ source('raw', 'sales') }} where amount is not null
