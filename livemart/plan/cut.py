@@ -36,7 +36,8 @@ class Cut:
 
     The rest names the table by `Flat.stage_relation`. `is_subset`: each of its rows is one of
     the stage. `is_value`: the stage is one value that the rest reads. `adds_up`: the stage gains
-    nothing unless it is moved by adding up.
+    nothing unless it is moved by adding up. `keeps_rows`: the stage has as many rows as it reads,
+    and gains nothing unless the rest is moved as well.
     """
 
     stage: Flat
@@ -44,6 +45,7 @@ class Cut:
     is_subset: bool = False
     is_value: bool = False
     adds_up: bool = False
+    keeps_rows: bool = False
 
 
 def hole_of(stage: Flat) -> Template[Occurrence]:
@@ -95,7 +97,7 @@ def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
     order += text[position:]
     stage = Flat(flat.cut(0, begin).pieces)
     if hidden:
-        with_hidden = _with_columns(flat, tree, tokens, hidden, begin)
+        with_hidden = with_columns(flat, tree, tokens, hidden, begin)
         if with_hidden is None:
             return None
         stage = with_hidden
@@ -114,7 +116,7 @@ def with_row_count(cut: Cut) -> Cut | None:
     if tree.args.get("group") is None:
         return None
     tokens = outside_of_brackets(tokens_of(text))
-    stage = _with_columns(cut.stage, tree, tokens, {COUNT_OF_ROWS: "count(*)"}, len(text))
+    stage = with_columns(cut.stage, tree, tokens, {COUNT_OF_ROWS: "count(*)"}, len(text))
     if stage is None:
         return None
     seen = template(f"(select * except ({quoted(COUNT_OF_ROWS)}) from ", hole_of(stage), ")")
@@ -163,7 +165,7 @@ def _reads_outputs(expr: exp.Expr, names: Collection[str]) -> bool | None:
     return True
 
 
-def _with_columns(
+def with_columns(
     flat: Flat, tree: exp.Expr, tokens: Sequence[Token], columns: Mapping[str, str], end: int
 ) -> Flat | None:
     """Return a query up to a place in it, with these columns more: the SQL of each by its name.

@@ -43,16 +43,28 @@ def plan_flat(flat: Flat, inputs: Inputs, depth: int = 0, tried: _Tried | None =
     if isinstance(plan.strategy, Full) and not plan.strategy.is_volatile and depth < _DEEPEST:
         # A shape that the cuts do not know is recomputed as a whole.
         with suppress(Exception):
-            plan = _in_steps(flat, plan, inputs, depth, tried) or plan
+            plan = (
+                _in_steps(flat, plan, inputs, depth, tried)
+                or _in_steps(flat, plan, inputs, depth, tried, may_keep_rows=False)
+                or plan
+            )
     tried[flat.stage_relation] = plan, depth
     return plan
 
 
-def _in_steps(flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: _Tried) -> Plan | None:
+def _in_steps(
+    flat: Flat,
+    uncut: Plan,
+    inputs: Inputs,
+    depth: int,
+    tried: _Tried,
+    *,
+    may_keep_rows: bool = True,
+) -> Plan | None:
     """Return the plan of a query that is cut into stages and a last step; None if that gains none.
 
     Each part that is cut is the largest that a strategy moves. The last step is moved as well, or
-    it reads its stages whole.
+    it reads its stages whole, none of which may keep all rows then.
     """
     tree = parse(flat.text)
     check_window_notes(tree)
@@ -62,8 +74,12 @@ def _in_steps(flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: _Tried
     stages: dict[str, QueryStage] = {}
     rest, last, inputs_now = flat, uncut, inputs
     of_rows = Plan(Staged())
-    while (next_cut := _next_cut(rest, last, inputs_now, depth, tried)) is not None:
+    keeps_rows = False
+    while (
+        next_cut := _next_cut(rest, last, inputs_now, depth, tried, may_keep_rows=may_keep_rows)
+    ) is not None:
         cut, plan = next_cut
+        keeps_rows |= cut.keeps_rows
         of_rows = plan if cut.is_subset else Plan(Staged())
         stage = QueryStage(cut.stage.stage_relation, plan)
         for step in (*plan.stages, stage):
@@ -79,6 +95,7 @@ def _in_steps(flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: _Tried
         return None
     if isinstance(last.strategy, Full) and (
         not last.reads_rows_alone
+        or keeps_rows
         or any(isinstance(it.plan.strategy, Full) for it in stages.values())
     ):
         return None
@@ -101,10 +118,18 @@ def _in_steps(flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: _Tried
 
 
 def _next_cut(
-    flat: Flat, uncut: Plan, inputs: Inputs, depth: int, tried: _Tried
+    flat: Flat,
+    uncut: Plan,
+    inputs: Inputs,
+    depth: int,
+    tried: _Tried,
+    *,
+    may_keep_rows: bool,
 ) -> tuple[Cut, Plan] | None:
     """Return the first cut whose stage a strategy moves, and the plan of the stage."""
     for cut in _cuts(flat, uncut, inputs, tried):
+        if cut.keeps_rows and not may_keep_rows:
+            continue
         if len(tried) > _MOST_TRIED:
             return None
         if cut.adds_up:

@@ -44,7 +44,7 @@ region keys=(restaurant_id) unique=(restaurant_id);
 
 # title: a key that is not in the output is lost
 select count(*) as orders from bronze.orders group by restaurant_id;
-full reason=KEY_NOT_IN_OUTPUT;
+signed rows keys=(orders) stage_1=(signed groups keys=(__livemart_key_1) unique=(__livemart_key_1)) last=(select * except (`__livemart_key_1`) from stage_1);
 
 # title: no GROUP BY depends on every row
 select count(*) as orders from bronze.orders;
@@ -157,3 +157,11 @@ region keys=(restaurant_id) unique=(restaurant_id);
 # title: the place of an element depends on the order of rows
 select restaurant_id, array_sort(transform(collect_list(amount), (x, i) -> x * i)) as moved from bronze.orders group by 1;
 region keys=(restaurant_id) unique=(restaurant_id) reason=NONDETERMINISTIC_AGG;
+
+# title: a pivot has one row for each group
+select * from (select restaurant_id, status, amount from bronze.orders) pivot (sum(amount) for status in ('placed', 'delivered'));
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: an unpivot is linear
+select order_id, measure, value from bronze.orders unpivot (value for measure in (amount, restaurant_id));
+signed rows keys=(order_id);

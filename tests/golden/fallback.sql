@@ -18,8 +18,8 @@ full reason=EXPRESSION_NOT_DETERMINISTIC;
 select from where;
 full reason=PARSE_UNSUPPORTED;
 
-# title: a pivot
-select * from (select restaurant_id, status, amount from bronze.orders) pivot (sum(amount) for status in ('placed', 'delivered'));
+# title: a pivot whose columns have no names
+select * from (select restaurant_id, status, amount from bronze.orders) pivot (sum(amount), max(amount) for status in ('placed', 'delivered'));
 full reason=PARSE_UNSUPPORTED;
 
 # title: the time in a literal

@@ -109,3 +109,47 @@ full reason=GLOBAL_AGG;
 # title: any groups, as no order says which
 select restaurant_id, count(*) as orders from bronze.orders group by restaurant_id limit 3;
 staged unique=(restaurant_id) stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) last=(select * from stage_1 limit 3);
+
+# title: windows of two partitions, one of which is not selected
+select order_id, sum(amount) over (partition by restaurant_id) as spent, max(amount) over (partition by customer_id) as most from bronze.orders;
+signed rows keys=(order_id) unique=(order_id) stage_1=(region keys=(__livemart_key_5) unique=(__livemart_column_2)) stage_2=(region keys=(__livemart_key_5) unique=(order_id)) last=(select * except (`__livemart_key_5`) from stage_2);
+
+# title: all columns beside windows of two partitions
+select o.*, sum(amount) over (partition by restaurant_id) as spent, rank() over (partition by date(ordered_at), customer_id order by amount) as place from bronze.orders as o qualify place < 3;
+region keys=(customer_id) unique=(order_id) stage_1=(region keys=(restaurant_id) unique=(order_id)) last=(select o.* except (__livemart_window_1), __livemart_window_1 as spent, rank() over (partition by date(ordered_at), customer_id order by amount) as place from stage_1 as `o` qualify place < 3);
+
+# title: ranks of groups, in the same SELECT
+select restaurant_id, sum(amount) as amount, sum(amount) / sum(sum(amount)) over () as share, rank() over (order by sum(amount) desc) as place from bronze.orders group by restaurant_id;
+staged stage_1=(signed groups keys=(__livemart_key_1) unique=(__livemart_key_1)) last=(select __livemart_key_1 as restaurant_id, __livemart_total_2 as amount, __livemart_total_2 / sum(__livemart_total_2) over () as share, rank() over (order by __livemart_total_2 desc) as place from (select * except (`__livemart_rows`) from stage_1));
+
+# title: groups whose condition names an output, and windows over them
+select r.currency_code as code, date(o.ordered_at) as day, count(*) as orders, lag(count(*)) over (partition by r.currency_code order by date(o.ordered_at)) as before, rank() over w as place from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by 1, date(o.ordered_at) having orders > 1 window w as (partition by date(o.ordered_at) order by count(*) desc);
+staged stage_1=(region keys=(__livemart_key_2) unique=(__livemart_key_1, __livemart_key_2)) last=(select __livemart_key_1 as code, __livemart_key_2 as day, __livemart_total_3 as orders, lag(__livemart_total_3) over (partition by __livemart_key_1 order by __livemart_key_2) as before, rank() over w as place from stage_1 window w as (partition by __livemart_key_2 order by __livemart_total_3 desc));
+
+# title: the key of a window is not selected
+select order_id, rank() over (partition by customer_id, date(ordered_at) order by amount) as place from bronze.orders;
+signed rows keys=(order_id) unique=(order_id) stage_1=(region keys=(__livemart_key_1, __livemart_key_2) unique=(order_id)) last=(select * except (`__livemart_key_1`, `__livemart_key_2`) from stage_1);
+
+# title: the keys of groups below are not selected
+with days as (select max(amount) as most from bronze.orders group by restaurant_id, date(ordered_at)) select most, most > 10 as is_high from days;
+signed rows keys=(most, is_high) stage_1=(region keys=(__livemart_key_1, __livemart_key_2) unique=(__livemart_key_1, __livemart_key_2)) last=(with days as (select * except (`__livemart_key_1`, `__livemart_key_2`) from stage_1) select most, most > 10 as is_high from days);
+
+# title: a window over all rows beside another one: its stage would have all rows
+select order_id, sum(amount) over (partition by restaurant_id) as spent, sum(amount) over () as all_spent from bronze.orders;
+full reason=WINDOW_WITHOUT_PARTITION_BY;
+
+# title: an order in windows that may tie is computed in one step
+select order_id, row_number() over (partition by restaurant_id order by ordered_at) as n, row_number() over (partition by customer_id order by ordered_at) as m from bronze.orders;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: a name within an aggregate that an output has, too
+select restaurant_id, sum(amount) as amount, rank() over (order by sum(amount)) as place from bronze.orders group by restaurant_id having sum(amount) > 3;
+staged stage_1=(region keys=(__livemart_key_1) unique=(__livemart_key_1)) last=(select __livemart_key_1 as restaurant_id, __livemart_total_2 as amount, rank() over (order by __livemart_total_2) as place from stage_1);
+
+# title: a name of an order that an output and a column have
+select restaurant_id, sum(amount) as amount, rank() over (order by sum(amount)) as place from bronze.orders group by restaurant_id order by amount;
+full reason=WINDOW_WITHOUT_PARTITION_BY;
+
+# title: distinct rows without the key of their window
+select distinct rank() over (partition by customer_id order by amount) as place from bronze.orders;
+full reason=KEY_NOT_IN_OUTPUT;

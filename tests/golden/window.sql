@@ -40,7 +40,7 @@ region keys=(restaurant_id) unique=(order_id);
 
 # title: two partitions without a common key are recomputed in full
 select order_id, restaurant_id, customer_id, count(*) over (partition by customer_id) as a, count(*) over (partition by restaurant_id) as b from bronze.orders;
-full reason=KEY_NOT_IN_OUTPUT;
+region keys=(restaurant_id) unique=(order_id) stage_1=(region keys=(__livemart_column_4) unique=(__livemart_column_2)) last=(select __livemart_column_2 as order_id, __livemart_column_3 as restaurant_id, __livemart_column_4 as customer_id, __livemart_window_1 as a, count(*) over (partition by __livemart_column_3) as b from stage_1);
 
 # title: no PARTITION BY
 select order_id, row_number() over (order by order_id) as place from bronze.orders;

@@ -86,6 +86,13 @@ def called(expr: Expr) -> Expr:
     return call
 
 
+def with_wrappers(call: Expr) -> Expr:
+    """Return a call with FILTER, IGNORE NULLS and WITHIN GROUP around it."""
+    while isinstance(call.parent, (*WRAPPERS, exp.WithinGroup)):
+        call = call.parent
+    return call
+
+
 def specification(window: exp.Window, select: Expr | None) -> Expr:
     """Return the window that gives partition and order: itself, or a named one of its SELECT."""
     named = select.args.get("windows") if window.alias and select is not None else None

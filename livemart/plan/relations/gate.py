@@ -147,8 +147,12 @@ class Aggregate(Gate):
     region: shop_id
     affected: select distinct shop_id as w0 from touched_orders
     read: orders, where shop_id = w0
+
+    A key that is not selected is a column of a stage.
+
     >>> show("select max(amount) as most from raw.orders group by shop_id", "orders")
-    full: KEY_NOT_IN_OUTPUT: no output column confines a change: GROUP BY orders.shop_id
+    stage 1: region: __livemart_key_1
+    signed: rows
     """
 
     def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:

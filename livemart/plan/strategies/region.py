@@ -120,8 +120,9 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     region: shop_id
     affected: select distinct shop_id as w0 from touched_orders
     read: orders, where shop_id = w0
-    >>> show("select max(amount) as most from raw.orders group by shop_id")
-    full: KEY_NOT_IN_OUTPUT: no output column confines a change: GROUP BY orders.shop_id
+    >>> show("select distinct max(amount) as most from raw.orders group by shop_id")
+    full: KEY_NOT_IN_OUTPUT: no output column confines a change: GROUP BY most; GROUP BY
+        orders.shop_id
     """
     top = query.top
     gates = [relation for relation in top.walk() if isinstance(relation, Gate)]

@@ -6,16 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from livemart.plan.block_part import BlockPart, block_part
 from livemart.plan.blocks import Block, Blocks
 from livemart.plan.cut import Cut
-from livemart.plan.cut_blocks import (
-    BlockPart,
-    block_part,
-    cut_rows,
-    cut_totals,
-    cut_whole,
-    cuts_of_blocks,
-)
+from livemart.plan.cut_blocks import cut_rows, cut_totals, cut_whole, cuts_of_blocks
 from livemart.plan.sql.flatten import Occurrence, flatten
 from livemart.plan.sql.template import Template
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import pytest
 from sqlglot import exp
 
-from livemart.plan import cut, cut_blocks
+from livemart.plan import block_part, cut
 from livemart.plan.build import scopes
 from livemart.plan.relations import relation
 from livemart.plan.relations.gate import Gate, WindowGate
@@ -95,6 +95,6 @@ def test_an_order_whose_names_are_looked_up_without_the_outputs_is_seen(
 def test_a_cut_through_a_name_that_means_something_else_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cut_blocks, "_is_ambiguous", lambda *_: False)
+    monkeypatch.setattr(block_part, "_ambiguous", lambda *_: frozenset())
 
     assert is_noticed("a name that an output has, too")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from livemart.plan.plan import Inputs
-from livemart.plan.planner import plan_query
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.relations.gate import Aggregate, Distinct, Frame, WindowGate
 from livemart.plan.relations.relation import Restrictions, Want
+from livemart.plan.sql.flatten import flatten
+from livemart.plan.uncut import plan_uncut
 from tests.unit.plan.relations.scans import expr, sales
 
 
@@ -76,7 +77,7 @@ def test_a_text_of_a_key_confines_only_if_equal_keys_have_one_text(
 ) -> None:
     inputs = Inputs({"s.t": ("id", "w")}, {"s.t": (("id",),)}, kinds={"s.t": {"w": kind}})
 
-    plan = plan_query(_GROUPED.format(text, key), inputs)
+    plan = plan_uncut(flatten(_GROUPED.format(text, key), {}), inputs)
 
     assert plan.strategy.name == strategy
 
@@ -86,10 +87,10 @@ def test_a_text_of_a_number_confines_no_change_of_a_joined_table() -> None:
         {"s.t": ("id", "w"), "s.u": ("id", "n")}, kinds={"s.t": {"w": "double", "id": "string"}}
     )
 
-    plan = plan_query(
+    text = (
         "select cast(t.w as string) as k, max(u.n) as most from s.t join s.u on t.id = u.id"
-        " group by t.w",
-        inputs,
+        " group by t.w"
     )
+    plan = plan_uncut(flatten(text, {}), inputs)
 
     assert plan.strategy.name == "full"

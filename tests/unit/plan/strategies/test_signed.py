@@ -6,7 +6,9 @@ import pytest
 
 from livemart.plan.plan import Inputs, Plan
 from livemart.plan.planner import plan_query
+from livemart.plan.sql.flatten import flatten
 from livemart.plan.strategies.signed import Link, Signed
+from livemart.plan.uncut import plan_uncut
 
 INPUTS = Inputs(
     columns={
@@ -157,7 +159,7 @@ def test_totals_have_roles_and_a_region_for_what_cannot_be_added() -> None:
     ],
 )
 def test_what_cannot_be_added_says_why(sql: str, message: str) -> None:
-    reason = plan_query(sql, INPUTS).refused["signed"]
+    reason = plan_uncut(flatten(sql, {}), INPUTS).refused["signed"]
 
     assert reason.code == "NOT_ADDITIVE"
     assert message in reason.message

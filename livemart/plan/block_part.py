@@ -1,0 +1,345 @@
+"""Finds the places in the text of a query at which it can be cut, and puts its two parts together.
+
+Used by the ways to cut a query. A part that names a column of a query around it is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from livemart.plan.blocks import Block, Blocks, numbered, outside_of_brackets
+from livemart.plan.build.correlated import items_of_from
+from livemart.plan.cut import Cut, hole_of
+from livemart.plan.relations.aggregate_calls import aggregate_calls
+from livemart.plan.sql.flatten import Flat, Occurrence
+from livemart.plan.sql.parse import parse, qualified, tokens_of
+from livemart.plan.sql.template import Template, template
+from livemart.plan.sql.written import span_of
+
+Columns = Mapping[str, tuple[str, ...]]
+TextSpan = tuple[int, int]
+_BEHIND_WHERE = frozenset(
+    {
+        TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY, TokenType.WINDOW,
+        TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY,
+        TokenType.LIMIT, TokenType.OFFSET,
+    }
+)  # fmt: skip
+_GROUPS = frozenset({TokenType.GROUP_BY, TokenType.HAVING})
+# Delta refuses these signs in the name of a column.
+_NOT_STORED = re.compile(r"[ ,;{}()\n\t=]")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPart:
+    """A block of a query as a query by itself, and the places in its text.
+
+    `is_named`: no column has a name that Spark makes up. `rows`: from its FROM to the end of its
+    WHERE; None if that is not known. `behind_groups`: the end of its GROUP BY and HAVING.
+    `list_end`: the end of its select list. `bare`: behind each output column without an alias, its
+    name as written. `ambiguous`: names of output columns that another column that is read has.
+    """
+
+    blocks: Blocks
+    block: Block
+    alone: Flat
+    tree: exp.Query
+    names: tuple[str, ...]
+    sources: Mapping[str, tuple[str, ...]]
+    begin: int
+    rows: TextSpan | None
+    behind_groups: int
+    list_end: int | None
+    bare: Mapping[int, str]
+    ambiguous: frozenset[str]
+    has_names: bool
+    is_nameless: bool
+    is_named: bool
+
+    @property
+    def select_of_rows(self) -> exp.Select | None:
+        """The tree if a stage can be made from its FROM and WHERE, None if it cannot."""
+        has_names = self.has_names or self.block.kind == "value"
+        is_known = has_names and self.rows is not None and not self.ambiguous
+        return self.tree if is_known and isinstance(self.tree, exp.Select) else None
+
+    @property
+    def select_of_gates(self) -> exp.Select | None:
+        """The tree if a stage can be made from its groups or windows, None if it cannot.
+
+        In the select list, and in an aggregate call, Spark takes a name for that of a column that
+        is read, if there is one.
+        """
+        if self.rows is None or not isinstance(self.tree, exp.Select):
+            return None
+        behind = (self.rows[1], len(self.alone.text))
+        clauses = (self.tree.args.get(name) for name in ("having", "qualify", "order"))
+        calls = [call for it in clauses if it is not None for call in aggregate_calls(it)]
+        spans = [span for call in calls if (span := span_of(call)) and span[0] >= behind[0]]
+        is_clear = self.ambiguous.isdisjoint(self._names_in(behind, without=spans))
+        return self.tree if is_clear else None
+
+    def span(self, column: exp.Column) -> tuple[int, int] | None:
+        """Return where a column is written, None if it is not."""
+        text = self.alone.text
+        start, end = _place(column.this)
+        if text[start:end].strip("`").lower() != column.name.lower():
+            return None
+        first = _place(column.args["table"])
+        # A table that is not written has the place of its item of FROM, if any.
+        if first[1] <= start and text[first[1] : start].strip() == ".":
+            start = first[0]
+        elif text[:start].rstrip().endswith("."):
+            return None
+        return start, end
+
+    def outputs_in(self, span: TextSpan) -> list[str]:
+        """Return the output columns that a piece of the text may name, if no table has them."""
+        of_tables = {name for names in self.sources.values() for name in names}
+        outputs = set(self.names) - of_tables
+        return list(dict.fromkeys(name for name in self._names_in(span) if name in outputs))
+
+    def _names_in(self, span: TextSpan, without: Sequence[TextSpan] = ()) -> Iterator[str]:
+        """Yield the names in a piece of the text that name no function, and no table before them.
+
+        Other words are among them. `without`: pieces that are left out.
+        """
+        tokens = [
+            token
+            for token in tokens_of(self.alone.text)
+            if span[0] <= token.start < span[1]
+            and not any(start <= token.start < end for start, end in without)
+        ]
+        kinds = [None, *(token.token_type for token in tokens), None]
+        for place, token in enumerate(tokens):
+            if kinds[place] is not TokenType.DOT and kinds[place + 2] is not TokenType.L_PAREN:
+                yield token.text.lower()
+
+
+def _place(name: exp.Expr) -> tuple[int, int]:
+    """Return where a name is written; (0, 0) if it is not."""
+    if "start" not in name.meta or "end" not in name.meta:
+        return 0, 0
+    return int(name.meta["start"]), int(name.meta["end"]) + 1
+
+
+def block_part(
+    blocks: Blocks, block: Block, alone: Template[Occurrence], columns: Columns
+) -> BlockPart | None:
+    """Return a block with its places; None if it reads a query around it, or is not understood.
+
+    Args:
+        blocks: the blocks of the whole query.
+        block: one of them.
+        alone: its text as `Blocks.standing_alone` returns it.
+        columns: by relation.
+    """
+    flat = Flat(alone.pieces)
+    begin = len(flat.text) - (block.end - block.start)
+    tree = parse(flat.text)
+    if not isinstance(tree, exp.Query):
+        return None
+    items = [*tree.expressions] if isinstance(tree, exp.Select) else []
+    explicit = {it.alias.lower(): it for it in items if isinstance(it, exp.Alias)}
+    plain = {
+        it.name.lower(): it
+        for it in items
+        if isinstance(it, exp.Column) and not isinstance(it.this, exp.Star)
+    }
+    has_names = len(items) == len(explicit) + len(plain) and not explicit.keys() & plain.keys()
+    is_nameless = len(items) == 1 and not has_names
+    places = [_place(it.this) for it in plain.values()]
+    bare = {end: flat.text[start:end] for start, end in places}
+    outputs = {**explicit, **plain}
+    is_named = all(isinstance(it, exp.Alias | exp.Column | exp.Star) for it in _first(tree))
+    tree = qualified(tree, flat.schema(columns))
+    scopes = traverse_scope(tree)
+    if _reads_around(tree):
+        return None
+    sources: dict[str, tuple[str, ...]] = {}
+    rows = list_end = None
+    ambiguous: frozenset[str] = frozenset()
+    behind_groups = len(flat.text)
+    if isinstance(tree, exp.Select):
+        items_read = _sources(scopes[-1], flat, columns)
+        rows, behind_groups, list_end = _rows(tokens_of(flat.text), begin)
+        if items_read is None:
+            rows = None
+        else:
+            sources = items_read
+            ambiguous = _ambiguous(outputs, sources)
+    names = tuple(name.lower() for name in tree.named_selects)
+    return BlockPart(
+        *(
+            blocks,
+            block,
+            flat,
+            tree,
+            names,
+            sources,
+            begin,
+            rows,
+            behind_groups,
+            list_end,
+            bare,
+            ambiguous,
+        ),
+        has_names,
+        is_nameless,
+        is_named,
+    )
+
+
+def _first(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the select list that gives a query the names of its columns."""
+    while isinstance(tree, exp.SetOperation | exp.Subquery):
+        tree = tree.this
+    return [*tree.expressions] if isinstance(tree, exp.Select) else []
+
+
+def _sources(scope: Scope, flat: Flat, columns: Columns) -> dict[str, tuple[str, ...]] | None:
+    """Return the columns of each item of a FROM clause; None if those of one are not known."""
+    relations = {it.placeholder.lower(): it.relation for it in flat.occurrences}
+    sources: dict[str, tuple[str, ...]] = {}
+    for alias, (_, source) in scope.selected_sources.items():
+        if isinstance(source, Scope) and isinstance(source.expression, exp.Query):
+            names = tuple(source.expression.named_selects)
+        elif isinstance(source, exp.Table) and source.name.lower() in relations:
+            names = columns.get(relations[source.name.lower()], ())
+        else:
+            return None
+        if isinstance(source, exp.Table) and source.alias_column_names:
+            return None
+        sources[alias] = tuple(name.lower() for name in names)
+    select = scope.expression
+    if select.args.get("laterals") or not sources:
+        return None
+    joins, items = select.args.get("joins") or (), items_of_from(select)
+    is_plain = not any(join.method or join.args.get("using") for join in joins)
+    is_plain &= not any(item.args.get("pivots") for item in items)
+    return sources if is_plain and len(items) == len(sources) else None
+
+
+def _ambiguous(
+    outputs: Mapping[str, exp.Expr], sources: Mapping[str, tuple[str, ...]]
+) -> frozenset[str]:
+    """Return the names that may mean an output column or another column that is read."""
+    ambiguous = set()
+    for name, item in outputs.items():
+        having = [alias for alias, names in sources.items() if name in names]
+        value = item.unalias()
+        is_that = isinstance(value, exp.Column) and value.name.lower() == name
+        if having and (not is_that or len(having) > 1):
+            ambiguous.add(name)
+    return frozenset(ambiguous)
+
+
+def _rows(tokens: list[Token], begin: int) -> tuple[TextSpan | None, int, int | None]:
+    """Return the FROM and WHERE of a SELECT, and where its groups and its select list end."""
+    outside = outside_of_brackets([token for token in tokens if token.start >= begin])
+    kinds = [token.token_type for token in outside]
+    starts = [
+        place
+        for place, kind in enumerate(kinds)
+        if kind is TokenType.FROM and kinds[place - 1] is not TokenType.DISTINCT
+    ]
+    end = outside[-1].end + 1 if outside else begin
+    if not kinds or kinds[0] is not TokenType.SELECT or len(starts) != 1:
+        return None, end, None
+    behind = [n for n, kind in enumerate(kinds) if n > starts[0] and kind in _BEHIND_WHERE]
+    behind_groups = [n for n in behind if kinds[n] not in _GROUPS]
+    rows_end, groups_end = (
+        outside[places[0] - 1].end + 1 if places else end for places in (behind, behind_groups)
+    )
+    start = outside[starts[0]].start
+    return (start, rows_end), groups_end, outside[starts[0] - 1].end + 1
+
+
+def _reads_around(tree: exp.Query) -> bool:
+    """Return True if a query names a table that is not in it."""
+    for column in tree.find_all(exp.Column):
+        if not column.table:
+            continue
+        aliases: list[str] = []
+        around = column.find_ancestor(exp.Select)
+        while around is not None:
+            aliases += [item.alias_or_name for item in items_of_from(around)]
+            around = around.find_ancestor(exp.Select)
+        if column.table not in aliases:
+            return True
+    return False
+
+
+def cut_at_rows(
+    part: BlockPart,
+    spans: Mapping[TextSpan, str],
+    hidden: Mapping[str, str],
+    *,
+    groups: Template[Occurrence] | None = None,
+) -> Cut | None:
+    """Return a query whose stage selects the pieces at `spans` from the rows of a block.
+
+    In the rest each piece is replaced by the name of its column.
+
+    Args:
+        spans: the names of the columns.
+        hidden: the SQL of further columns of the stage, by name.
+        groups: GROUP BY and HAVING of the stage, which the rest does not have.
+    """
+    assert part.rows is not None
+    flat, (start, end) = part.alone, part.rows
+    ordered = sorted(spans)
+    if any(one[1] > other[0] for one, other in pairwise(sorted([*spans, part.rows]))):
+        return None
+    # A column that is written at several places is selected once.
+    first = {name: span for span, name in reversed([(it, spans[it]) for it in ordered])}
+    listed: list[str | Template[Occurrence]] = []
+    for name, span in sorted(first.items(), key=lambda it: it[1]):
+        listed += [", " if listed else "", flat.cut(*span), f" as {name}"]
+    for name, text in hidden.items():
+        listed += [", " if listed else "", f"{text} as {name}"]
+    below = [flat.cut(start, end), *([groups] if groups is not None else [])]
+    stage = numbered(template(flat.cut(0, part.begin), "select ", *listed, " ", *below))
+    if groups is not None:
+        end = part.behind_groups
+    edits: list[tuple[int, int, str | Template[Occurrence]]] = [
+        (start, end, template("from ", hole_of(stage)))
+    ]
+    for begin, until in ordered:
+        if start <= begin < end:
+            # Among the groups: the rest has none.
+            continue
+        name = spans[begin, until]
+        # A column that is selected as it is keeps its name.
+        is_kept = until in part.bare and until <= start
+        edits.append((begin, until, f"{name} as {part.bare[until]}" if is_kept else name))
+    rest: list[str | Template[Occurrence]] = []
+    position = part.begin
+    for begin, until, instead in sorted(edits, key=lambda edit: edit[:2]):
+        rest += [flat.cut(position, begin), instead]
+        position = until
+    rest.append(flat.cut(position, len(flat.text)))
+    return put_back(part, stage, template(*rest))
+
+
+def put_back(part: BlockPart, stage: Flat, instead: Template[Occurrence]) -> Cut:
+    """Return the cut of a query in which a text is put in the place of a block."""
+    flat, block = part.blocks.flat, part.block
+    text = template(flat.cut(0, block.start), instead, flat.cut(block.end, len(flat.text)))
+    return Cut(stage, Blocks(numbered(text)).without_unread())
+
+
+def are_stored(names: tuple[str, ...]) -> bool:
+    """Return True if a table can have these columns."""
+    return (
+        bool(names)
+        and len(set(names)) == len(names)
+        and not any(name in ("", "*") or _NOT_STORED.search(name) for name in names)
+        and not any(name.startswith("_col_") for name in names)
+    )

@@ -1,0 +1,315 @@
+"""Cuts a SELECT between its groups and its windows, or between windows of two partitions.
+
+Used by the planner for a query that no strategy moves: each half may have a strategy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+
+from sqlglot import TokenType, exp
+
+from livemart.plan.block_part import BlockPart, TextSpan, are_stored, cut_at_rows, put_back
+from livemart.plan.blocks import numbered, outside_of_brackets
+from livemart.plan.cut import Cut, hole_of, with_columns
+from livemart.plan.relations.aggregate_calls import aggregate_calls, with_wrappers
+from livemart.plan.relations.relation import bare
+from livemart.plan.sql.flatten import Occurrence
+from livemart.plan.sql.parse import parse, tokens_of
+from livemart.plan.sql.template import Template, template
+from livemart.plan.sql.written import span_of, sql_of
+from livemart.spark_sql import quoted
+
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+# The clauses besides the select list that are computed above groups and windows.
+_ABOVE = ("qualify", "windows", "order", "sort", "cluster", "distribute")
+
+_BEFORE_STAR = (TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.DOT)
+_NUMBERED = re.compile(r"__livemart_[a-z]+_(\d+)")
+
+
+def cut_groups(part: BlockPart) -> Cut | None:
+    """Return a query whose groups are a stage, below a last step that computes its windows."""
+    select = part.select_of_gates if part.has_names else None
+    group = None if select is None else select.args.get("group")
+    if select is None or group is None or not any(it.find(exp.Window) for it in _above(select)):
+        return None
+    if any(map(group.args.get, ("all", "totals"))) or group.find(*_SETS) is not None:
+        return None
+    pieces = _Pieces(part)
+    keys = {sql_of(bare(key)): bare(key) for key in group.expressions}
+    for key in keys.values():
+        if key.find(exp.Column) is None or not pieces.take(key, "key"):
+            return None
+    key_spans = list(pieces.spans)
+    for clause in _above(select):
+        calls = {id(with_wrappers(call)) for call in aggregate_calls(clause)}
+        for node in _outermost(clause, calls, keys):
+            if (is_call := id(node) in calls) or _is_one_of(node, keys):
+                if not pieces.take(node, "total" if is_call else "key"):
+                    return None
+            elif _is_of_rows(node, part) is not False:
+                return None
+    having = _having(part, select)
+    if having is None or pieces.read_outputs():
+        return None
+    texts = [part.alone.cut(*span) for span in key_spans]
+    by = [piece for text in texts for piece in (text, ", ")][:-1]
+    groups = template(" group by ", *by, *having[0])
+    return cut_at_rows(part, pieces.spans, having[1], groups=groups)
+
+
+def partitions(part: BlockPart) -> list[frozenset[str]]:
+    """Return the partitions of the windows of a SELECT without groups, if it has two or more.
+
+    A window over all rows is computed of all of them: nothing is gained by a stage below it.
+    """
+    if (select := part.select_of_gates) is None:
+        return []
+    if any(map(select.args.get, ("group", "having", "windows"))):
+        return []
+    by = list(dict.fromkeys(_partition(it) for it in _windows(select)))
+    return by if len(by) > 1 and frozenset() not in by else []
+
+
+def cut_windows(part: BlockPart, by: Collection[str]) -> Cut | None:
+    """Return a query whose windows of one partition are a stage, below those of the others."""
+    select = part.tree
+    assert isinstance(select, exp.Select)
+    chosen = [window for window in _windows(select) if _partition(window) == by]
+    pieces = _Pieces(part)
+    if not all(pieces.take(window, "window") for window in chosen):
+        return None
+    if any(clause.find(exp.Query) or aggregate_calls(clause) for clause in _above(select)):
+        return None
+    keys = {sql_of(bare(key)): bare(key) for key in chosen[0].args["partition_by"]}
+    if pieces.read_outputs():
+        return None
+    if (star := _star(part)) is not None:
+        return _cut_beside_star(part, star, pieces, keys)
+    if not part.has_names:
+        return None
+    for clause in _above(select):
+        for node in _outermost(clause, {id(window) for window in chosen}, ()):
+            is_of_rows = _is_of_rows(node, part)
+            if is_of_rows is None or (is_of_rows and not pieces.take(node, "column")):
+                return None
+    if pieces.read_outputs():
+        return None
+    hidden = pieces.hidden(it for text, it in keys.items() if not pieces.has("column", text))
+    cut = None if hidden is None else cut_at_rows(part, pieces.spans, hidden)
+    return None if cut is None else replace(cut, keeps_rows=True)
+
+
+def cut_keys(part: BlockPart) -> Cut | None:
+    """Return a query whose stage has the keys of its groups or windows as well.
+
+    The rest leaves them out: they confine a change where no output column does.
+    """
+    select = part.tree
+    if not isinstance(select, exp.Select) or part.block.kind == "value" or not part.is_named:
+        return None
+    if any(map(select.args.get, ("limit", "offset", "windows"))) or not are_stored(part.names):
+        return None
+    group = select.args.get("group")
+    partitions_ = {_partition(window): window for window in _windows(select)}
+    if group is not None and not partitions_ and group.find(*_SETS) is None:
+        keys = group.expressions
+    elif group is None and len(partitions_) == 1:
+        (window,) = partitions_.values()
+        keys = window.args.get("partition_by") or []
+    else:
+        return None
+    outputs = {sql_of(bare(item.unalias())) for item in select.expressions}
+    missing = [key for key in map(bare, keys) if sql_of(key) not in outputs]
+    hidden = _Pieces(part).hidden(key for key in missing if key.find(exp.Column))
+    if not hidden:
+        return None
+    flat = part.alone
+    tokens = outside_of_brackets([it for it in tokens_of(flat.text) if it.start >= part.begin])
+    stage = with_columns(flat, parse(flat.text), tokens, hidden, len(flat.text))
+    if stage is None:
+        return None
+    stage = numbered(stage)
+    columns = f"* except ({', '.join(map(quoted, hidden))})"
+    return put_back(part, stage, template(f"select {columns} from ", hole_of(stage)))
+
+
+def _cut_beside_star(
+    part: BlockPart, star: tuple[int, str], pieces: _Pieces, keys: Mapping[str, exp.Expr]
+) -> Cut | None:
+    """Return a query of which all columns of one table are selected, in two steps.
+
+    Args:
+        star: the place at which the star can leave out columns, and how that is written there.
+    """
+    assert part.rows is not None
+    if len(part.sources) != 1 or not part.is_named:
+        return None
+    ((alias, columns),) = part.sources.items()
+    hidden = pieces.hidden(it for it in keys.values() if not isinstance(it, exp.Column))
+    if hidden is None or not are_stored(columns):
+        return None
+    flat, (start, end) = part.alone, part.rows
+    windows = {name: span for span, name in pieces.spans.items()}
+    listed: list[str | Template[Occurrence]] = []
+    for name, span in windows.items():
+        listed += [", ", flat.cut(*span), f" as {name}"]
+    listed += [f", {text} as {name}" for name, text in hidden.items()]
+    stage = numbered(
+        template(
+            *(flat.cut(0, part.begin), f"select {quoted(alias)}.*", *listed, " "),
+            flat.cut(start, end),
+        )
+    )
+    edits: list[tuple[TextSpan, str | Template[Occurrence]]] = [
+        ((star[0], star[0]), star[1].format(", ".join([*windows, *hidden]))),
+        ((start, end), template("from ", hole_of(stage), f" as {quoted(alias)}")),
+        *pieces.spans.items(),
+    ]
+    rest: list[str | Template[Occurrence]] = []
+    position = part.begin
+    for (begin, until), instead in sorted(edits, key=lambda edit: edit[0]):
+        rest += [flat.cut(position, begin), instead]
+        position = until
+    cut = put_back(part, stage, template(*rest, flat.cut(position, len(flat.text))))
+    return replace(cut, keeps_rows=True)
+
+
+class _Pieces:
+    """The pieces of a query that its stage selects, with the names of their columns there."""
+
+    def __init__(self, part: BlockPart) -> None:
+        self._part = part
+        self._names: dict[tuple[str, str], str] = {}
+        self.spans: dict[TextSpan, str] = {}
+        # Columns of a stage that the query reads keep their names.
+        numbers = map(int, _NUMBERED.findall(part.alone.text))
+        self._numbers = count(max(numbers, default=0) + 1)
+
+    def take(self, expr: exp.Expr, role: str) -> bool:
+        """Return False if the text of an expression is not known."""
+        span = self._part.span(expr) if isinstance(expr, exp.Column) else span_of(expr)
+        if span is None:
+            return False
+        text = sql_of(expr)
+        if (role, text) not in self._names:
+            self._names[role, text] = self._new_name(role)
+        self.spans[span] = self._names[role, text]
+        return True
+
+    def has(self, role: str, text: str) -> bool:
+        return (role, text) in self._names
+
+    def hidden(self, keys: Iterable[exp.Expr]) -> dict[str, str] | None:
+        """Return the SQL of columns that the rest does not use; None if a text is not known."""
+        hidden = {}
+        for key in keys:
+            span = self._part.span(key) if isinstance(key, exp.Column) else span_of(key)
+            if span is None or key.find(exp.Query) is not None or self._part.outputs_in(span):
+                return None
+            hidden[self._new_name("key")] = self._part.alone.text[slice(*span)]
+        return hidden
+
+    def _new_name(self, role: str) -> str:
+        return f"__livemart_{role}_{next(self._numbers)}"
+
+    def read_outputs(self) -> bool:
+        """Return True if a piece may name an output column, which its stage does not have."""
+        return any(map(self._part.outputs_in, self.spans))
+
+
+def _above(select: exp.Select) -> Iterator[exp.Expr]:
+    yield from select.expressions
+    for name in _ABOVE:
+        value = select.args.get(name)
+        yield from value if isinstance(value, list) else [value] if value is not None else []
+
+
+def _windows(select: exp.Select) -> list[exp.Window]:
+    return [window for clause in _above(select) for window in clause.find_all(exp.Window)]
+
+
+def _partition(window: exp.Window) -> frozenset[str]:
+    return frozenset(sql_of(bare(key)) for key in window.args.get("partition_by") or ())
+
+
+def _outermost(
+    clause: exp.Expr, nodes: Collection[int], texts: Collection[str]
+) -> Iterator[exp.Expr]:
+    """Yield the expressions of a clause, nothing within the given ones."""
+    return clause.dfs(prune=lambda it: id(it) in nodes or _is_one_of(it, texts))
+
+
+def _is_one_of(node: exp.Expr, texts: Collection[str]) -> bool:
+    """Return True for an expression with one of these texts, False for what is around it."""
+    is_around = isinstance(node, exp.Alias | exp.Ordered | exp.Paren)
+    return bool(texts) and not is_around and sql_of(node) in texts
+
+
+def _is_of_rows(node: exp.Expr, part: BlockPart) -> bool | None:
+    """Return True for a column of the rows; None for what may mean something else in the rest."""
+    if isinstance(node, exp.Query) or (
+        isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
+    ):
+        return None
+    if not isinstance(node, exp.Column):
+        return False
+    if node.table in part.sources:
+        return True
+    return None if node.table or node.name.lower() not in part.names else False
+
+
+def _having(
+    part: BlockPart, select: exp.Select
+) -> tuple[list[str | Template[Occurrence]], dict[str, str]] | None:
+    """Return HAVING as written, and the output columns that it names; None if it is not clear."""
+    if (having := select.args.get("having")) is None:
+        return [], {}
+    assert part.rows is not None
+    start = next(
+        token.start
+        for token in reversed(outside_of_brackets(tokens_of(part.alone.text)))
+        if token.token_type is TokenType.HAVING and part.rows[1] <= token.start
+    )
+    if having.find(exp.Query) is not None:
+        return None
+    span = (start, part.behind_groups)
+    outputs = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
+    hidden = {}
+    for name in part.outputs_in(span):
+        value = outputs[name]
+        place = part.span(value) if isinstance(value, exp.Column) else span_of(value)
+        if place is None or value.find(exp.Window) is not None or part.outputs_in(place):
+            return None
+        hidden[quoted(name)] = part.alone.text[slice(*place)]
+    return [" ", part.alone.cut(*span)], hidden
+
+
+def _star(part: BlockPart) -> tuple[int, str] | None:
+    """Return where the star of a select list leaves out columns; None if it has none, or several.
+
+    With the place comes the text that leaves `{}` out there.
+    """
+    tokens = [
+        token
+        for token in outside_of_brackets(tokens_of(part.alone.text))
+        if part.begin <= token.start < (part.list_end or 0)
+    ]
+    kinds = [token.token_type for token in tokens]
+    stars = [
+        place
+        for place, kind in enumerate(kinds)
+        if kind is TokenType.STAR and kinds[place - 1] in _BEFORE_STAR
+    ]
+    if len(stars) != 1:
+        return None
+    (star,) = stars
+    if kinds[star + 1 :] == [] or kinds[star + 1] is TokenType.COMMA:
+        return tokens[star].end + 1, " except ({})"
+    if kinds[star + 1 : star + 3] == [TokenType.EXCEPT, TokenType.L_PAREN]:
+        return tokens[star + 2].end + 1, "{}, "
+    return None

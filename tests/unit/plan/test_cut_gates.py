@@ -1,0 +1,190 @@
+"""Where a SELECT is cut between its groups and its windows, or between windows."""
+
+from __future__ import annotations
+
+import pytest
+
+from livemart.plan.block_part import BlockPart
+from livemart.plan.cut import Cut
+from livemart.plan.cut_gates import cut_groups, cut_keys, cut_windows, partitions
+from tests.unit.plan.test_cut_blocks import steps
+
+
+def first_windows(part: BlockPart) -> Cut | None:
+    """Return the cut below the windows of the first partition."""
+    by = partitions(part)
+    return cut_windows(part, by[0]) if by else None
+
+
+@pytest.mark.parametrize(
+    ("text", "stage", "rest"),
+    [
+        (
+            "select k, sum(x) as x, rank() over (order by sum(x) desc, k) as place"
+            " from a.t as t where y > 1 group by k having sum(x) > 3 order by place",
+            "select k as __livemart_key_1, sum(x) as __livemart_total_2 from a.t as t"
+            " where y > 1 group by k having sum(x) > 3",
+            "select __livemart_key_1 as k, __livemart_total_2 as x,"
+            " rank() over (order by __livemart_total_2 desc, __livemart_key_1) as place"
+            " from stage order by place",
+        ),
+        # An output of the condition is one of the stage as well.
+        (
+            "select upper(t.k) as code, count(*) as n, sum(count(*)) over () as every"
+            " from a.t as t group by 1 having n > 1 qualify every > n",
+            "select upper(t.k) as __livemart_key_1, count(*) as __livemart_total_2,"
+            " count(*) as `n` from a.t as t group by upper(t.k) having n > 1",
+            "select __livemart_key_1 as code, __livemart_total_2 as n,"
+            " sum(__livemart_total_2) over () as every from stage qualify every > n",
+        ),
+        # A column of a stage that is read has another name than those of this one.
+        (
+            "select __livemart_key_4, min(x) as m, avg(min(x)) over w as a from (select k as"
+            " __livemart_key_4, x from a.t) as q group by __livemart_key_4"
+            " window w as (partition by __livemart_key_4 + 1)",
+            "select __livemart_key_4 as __livemart_key_5, min(x) as __livemart_total_6 from"
+            " (select k as __livemart_key_4, x from a.t as `t`) as q group by __livemart_key_4",
+            "select __livemart_key_5 as __livemart_key_4, __livemart_total_6 as m,"
+            " avg(__livemart_total_6) over w as a from stage"
+            " window w as (partition by __livemart_key_5 + 1)",
+        ),
+    ],
+)
+def test_groups_are_a_stage_below_their_windows(text: str, stage: str, rest: str) -> None:
+    assert steps(cut_groups, text) == (stage, rest)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select k, sum(x) as s from a.t as t group by k",
+        "select k, rank() over (order by k) as place from a.t as t",
+        "select k, sum(x) as s, rank() over (order by sum(x)) as p from a.t as t group by all",
+        "select k, sum(x) as s, rank() over (order by sum(x)) as p from a.t group by rollup (k)",
+        # Neither a key nor a total.
+        "select k, sum(x) as s, rank() over (order by y) as p from a.t as t group by k",
+        # The order may mean the output or the column.
+        "select k, sum(x) as x, rank() over (order by k) as p from a.t group by k order by x",
+        "select k, rank() over (order by k) as p, (select max(z) from a.u) o from a.t group by k",
+        "select k, rank() over (order by k) as p from a.t group by k having p > 1",
+        "select k + 1 as b, b * 2 as c, rank() over (order by k + 1) as p from a.t group by 1, 2",
+    ],
+)
+def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
+    assert steps(cut_groups, text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "stage", "rest"),
+    [
+        (
+            "select t.k, max(x) over (partition by k) - x as below,"
+            " rank() over (partition by upper(y) order by dup) as place from a.t as t where x > 1",
+            "select t.k as __livemart_column_2, max(x) over (partition by k) as"
+            " __livemart_window_1, x as __livemart_column_3, y as __livemart_column_4,"
+            " dup as __livemart_column_5 from a.t as t where x > 1",
+            "select __livemart_column_2 as k, __livemart_window_1 - __livemart_column_3 as below,"
+            " rank() over (partition by upper(__livemart_column_4) order by __livemart_column_5)"
+            " as place from stage",
+        ),
+        # The keys of the stage confine a change of it.
+        (
+            "select x, count(*) over (partition by t.k, upper(y)) as n, sum(z) over (partition by"
+            " u.dup) as s from a.t as t join a.u as u on t.k = u.k",
+            "select x as __livemart_column_2, count(*) over (partition by t.k, upper(y)) as"
+            " __livemart_window_1, z as __livemart_column_3, u.dup as __livemart_column_4, t.k as"
+            " __livemart_key_5, upper(y) as __livemart_key_6 from a.t as t join a.u as u"
+            " on t.k = u.k",
+            "select __livemart_column_2 as x, __livemart_window_1 as n, sum(__livemart_column_3)"
+            " over (partition by __livemart_column_4) as s from stage",
+        ),
+        (
+            "select *, lag(x) over (partition by upper(k) order by y) as l from a.t as t"
+            " qualify count(*) over (partition by dup) > 1",
+            "select `t`.*, lag(x) over (partition by upper(k) order by y) as __livemart_window_1,"
+            " upper(k) as __livemart_key_2 from a.t as t",
+            "select * except (__livemart_window_1, __livemart_key_2), __livemart_window_1 as l"
+            " from stage as `t` qualify count(*) over (partition by dup) > 1",
+        ),
+        (
+            "select t.* except (y), sum(x) over (partition by k) as y,"
+            " min(x) over (partition by dup) as m from a.t as t",
+            "select `t`.*, sum(x) over (partition by k) as __livemart_window_1 from a.t as t",
+            "select t.* except (__livemart_window_1, y), __livemart_window_1 as y,"
+            " min(x) over (partition by dup) as m from stage as `t`",
+        ),
+    ],
+)
+def test_windows_of_one_partition_are_a_stage_below_the_others(
+    text: str, stage: str, rest: str
+) -> None:
+    assert steps(first_windows, text) == (stage, rest)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select k, max(x) over (partition by k) as m, min(x) over (partition by k) as n from a.t",
+        # A stage below would have all rows, and the last step would read them.
+        "select k, max(x) over (partition by k) as m, min(x) over () as n from a.t",
+        "select max(x) over (partition by k) as m, min(x) over w as n from a.t as t"
+        " window w as (partition by y)",
+        "select k, max(x) over (partition by k), min(x) over (partition by y) from a.t as t",
+        "select *, max(x) over (partition by t.k) as m, min(z) over (partition by y) as n"
+        " from a.t as t join a.u as u on t.k = u.k",
+        "select *, t.*, max(x) over (partition by k) as m, min(x) over (partition by y) as n"
+        " from a.t as t",
+        "select upper(k) as u, max(x) over (partition by u) as m, min(x) over (partition by y) as n"
+        " from a.t as t",
+        "select max(x) over (partition by k) as m, min(x) over (partition by y) as n,"
+        " (select max(z) from a.u) as o from a.t as t",
+    ],
+)
+def test_windows_that_gain_nothing_or_may_mean_something_else_are_not_cut(text: str) -> None:
+    assert steps(first_windows, text) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "stage", "rest"),
+    [
+        (
+            "top",
+            "select max(x) as m from a.t as t group by upper(k), y order by m",
+            "select max(x) as m, upper(k) as `__livemart_key_1`, y as `__livemart_key_2`"
+            " from a.t as t group by upper(k), y order by m",
+            "select * except (`__livemart_key_1`, `__livemart_key_2`) from stage",
+        ),
+        (
+            "cte",
+            "with c as (select y, rank() over (partition by k, y order by x) as place from a.t)"
+            " select y from c where place = 1",
+            "select y, rank() over (partition by k, y order by x) as place,"
+            " k as `__livemart_key_1` from a.t as `t`",
+            "with c as (select * except (`__livemart_key_1`) from stage)"
+            " select y from c where place = 1",
+        ),
+    ],
+)
+def test_keys_that_are_not_selected_are_columns_of_a_stage(
+    kind: str, text: str, stage: str, rest: str
+) -> None:
+    assert steps(cut_keys, text, kind) == (stage, rest)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("top", "select k, max(x) as m from a.t as t group by k"),
+        ("top", "select max(x) as m from a.t as t group by 'all'"),
+        ("top", "select max(x) as m from a.t as t group by rollup (k)"),
+        ("top", "select max(x) from a.t as t group by k"),
+        ("top", "select max(x) as m from a.t as t group by k limit 3"),
+        # With another column more rows would be distinct.
+        ("top", "select distinct max(x) as m from a.t as t group by k"),
+        ("top", "select x, max(x) over (partition by k) as m, 1 as n from a.t as t group by k, x"),
+        ("top", "select x, max(x) over (order by k) as m from a.t as t"),
+        ("value", "select k from a.t where x > (select max(z) as m from a.u as u group by k)"),
+    ],
+)
+def test_keys_that_confine_nothing_more_are_no_columns_of_a_stage(kind: str, text: str) -> None:
+    assert steps(cut_keys, text, kind) is None
