@@ -73,3 +73,18 @@ region keys=(restaurant_id) unique=(restaurant_id, kind);
 # title: columns of a generator beside a window have no rule
 select order_id, posexplode(items) as (place, item), row_number() over (partition by restaurant_id order by order_id) as n from bronze.orders;
 full reason=PARSE_UNSUPPORTED;
+# title: a generator reads the clock for a value
+select order_id, day from bronze.orders lateral view explode(sequence(ordered_at, (select as_of from livemart.clock), interval 1 day)) days as day;
+signed rows keys=(order_id) reason=SCALAR_SUBQUERY_CHANGED;
+
+# title: days until the clock, of no table
+select explode(sequence(date '2026-01-01', to_date((select as_of from livemart.clock)))) as day;
+signed rows reason=SCALAR_SUBQUERY_CHANGED;
+
+# title: a lateral generator reads a joined clock
+select order_id, day from bronze.orders cross join livemart.clock as c, lateral explode(sequence(ordered_at, c.as_of, interval 1 day)) as days(day);
+signed rows keys=(order_id) reason=SCALAR_SUBQUERY_CHANGED;
+
+# title: constant rows that hold a value of a table
+select v from (values ((select as_of from livemart.clock))) as t(v);
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;

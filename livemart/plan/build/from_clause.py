@@ -14,21 +14,24 @@ from livemart.plan.build.correlated import items_of_from, joined_lateral
 from livemart.plan.build.join_order import facts_first, joins_in_order, keys_with
 from livemart.plan.build.subqueries import (
     Parameter,
+    is_within_query,
     only_scan,
     refuse_attached,
     refuse_subqueries,
+    scalar_value,
     unsupported,
 )
 from livemart.plan.build.using import merge_keys
 from livemart.plan.reasons import refusal
 from livemart.plan.relations.alias import Alias
-from livemart.plan.relations.clock import clock_value, clock_values
+from livemart.plan.relations.clock import OF_ANY_TYPE, clock_value, clock_values
 from livemart.plan.relations.equi_keys import equi_keys
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join, JoinKind
 from livemart.plan.relations.relation import Expr, Relation, Scan, column, replaced
 from livemart.plan.relations.spelled_rows import InlineRows
 from livemart.plan.sql.determinism import function_name, line_of
+from livemart.plan.sql.flatten import is_stage_relation
 from livemart.plan.sql.functions import GENERATORS
 from livemart.plan.sql.written import sql_of
 
@@ -84,8 +87,47 @@ class FromClause:
         for join, conditions in joins_in_order(joins, [item.alias_or_name], condition):
             relation = self._joined(relation, join, environment, tree, conditions)
         for lateral in tree.args.get("laterals") or ():
-            relation = self._lateral(relation, lateral)
+            if not isinstance(lateral, exp.Lateral) or not lateral.args.get("view"):
+                raise unsupported("a lateral subquery", lateral)
+            outer = bool(lateral.args.get("outer"))
+            relation = self._generated(relation, lateral, lateral.this, environment, outer=outer)
         return relation
+
+    def read_for_values(self, expr: Expr) -> None:
+        """Note that an expression does more with a clock in it than to compare a time with it."""
+        for marker in clock_values(expr):
+            self.parameters[int(marker.meta["occurrence"])].compared_with_time = False
+
+    def put_values(self, expr: Expr, environment: Environment) -> None:
+        """Replace the scalar subqueries of an expression on one-row relations by their values.
+
+        Raises:
+            Inapplicable: PARSE_UNSUPPORTED, SUBQUERY_NOT_INCREMENTALIZABLE.
+        """
+        for subquery in list(expr.find_all(exp.Subquery)):
+            if isinstance(subquery.parent, exp.Exists | exp.In | exp.From | exp.Join):
+                continue
+            if not isinstance(subquery.this, exp.Select) or is_within_query(subquery, expr):
+                continue
+            if isinstance(subquery.parent, exp.Any | exp.All):
+                raise unsupported("a comparison with any or all of a query", subquery.parent)
+            scan_and_value = scalar_value(
+                subquery.this, lambda item: self.source(item, environment)
+            )
+            if scan_and_value is None:
+                raise refusal(
+                    "SUBQUERY_NOT_INCREMENTALIZABLE",
+                    f"scalar subquery {sql_of(subquery)[:80]}",
+                    line_of(subquery),
+                    "join the value, or compute it in a separate model",
+                )
+            scan, value = scan_and_value
+            if is_stage_relation(scan.relation):
+                # It need not be a time.
+                for marker in clock_values(value):
+                    marker.meta[OF_ANY_TYPE] = True
+            self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
+            subquery.replace(value)
 
     def _unique_keys(self, item: Expr, environment: Environment) -> Sequence[frozenset[str]]:
         """Return the unique keys of a table or a common table expression, as SQL."""
@@ -114,6 +156,7 @@ class FromClause:
             names = tuple(item.alias_column_names)
             if not names:
                 raise unsupported("VALUES without column names", item)
+            refuse_subqueries(item)
             return InlineRows(f"select * from {sql_of(item)}", names, item.alias_or_name)
         raise unsupported(f"{sql_of(item)[:60]} in FROM", item)
 
@@ -189,12 +232,12 @@ class FromClause:
             raise unsupported(f"a lateral subquery behind a {side or join.kind} join", join)
         condition = join.args.get("on")
         _refuse_in_condition(condition)
-        if not isinstance(join.this.this, exp.Query | exp.Subquery):
+        if not isinstance(call := join.this.this, exp.Query | exp.Subquery):
             if condition is not None and condition != exp.true():
                 raise unsupported("a condition on a lateral function", join)
-            if function_name(join.this.this) not in _OF_LATERAL_VIEW:
-                raise unsupported(f"lateral {sql_of(join.this.this)[:60]}", join)
-            return _generated(left, join.this, outer=side == "left")
+            if function_name(call) not in _OF_LATERAL_VIEW:
+                raise unsupported(f"lateral {sql_of(call)[:60]}", join)
+            return self._generated(left, join.this, call, environment, outer=side == "left")
         relation = joined_lateral(
             left,
             join.this.this,
@@ -237,24 +280,28 @@ class FromClause:
             if traced
         }
 
-    def _lateral(self, relation: Relation, lateral: Expr) -> Relation:
-        if not isinstance(lateral, exp.Lateral) or not lateral.args.get("view"):
-            raise unsupported("a lateral subquery", lateral)
-        return _generated(relation, lateral, outer=bool(lateral.args.get("outer")))
-
-
-def _generated(relation: Relation, lateral: exp.Lateral, *, outer: bool) -> Relation:
-    """Return a relation with what `lateral view explode(x)` or `lateral explode(x)` adds to it."""
-    names = tuple(lateral.alias_column_names)
-    if not names:
-        raise refusal(
-            "PARSE_UNSUPPORTED",
-            "a generator without column names has no rule",
-            line_of(lateral),
-            "name them: `lateral view explode(dishes) d as dish`",
-        )
-    refuse_subqueries(lateral.this)
-    return Generate(relation, lateral.this, lateral.alias, names, outer=outer)
+    def _generated(
+        self,
+        relation: Relation,
+        lateral: exp.Lateral,
+        generator: Expr,
+        environment: Environment,
+        *,
+        outer: bool,
+    ) -> Relation:
+        """Return a relation with what `lateral view explode(x)` or `lateral explode(x)` adds."""
+        names = tuple(lateral.alias_column_names)
+        if not names:
+            raise refusal(
+                "PARSE_UNSUPPORTED",
+                "a generator without column names has no rule",
+                line_of(lateral),
+                "name them: `lateral view explode(dishes) d as dish`",
+            )
+        self.put_values(generator, environment)
+        refuse_subqueries(generator)
+        self.read_for_values(generator)
+        return Generate(relation, generator, lateral.alias, names, outer=outer)
 
 
 def _refuse_in_condition(condition: Expr | None) -> None:

@@ -18,15 +18,12 @@ from livemart.plan.build.subqueries import (
     is_within_query,
     refuse_attached,
     refuse_subqueries,
-    scalar_value,
     unsupported,
 )
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.clock import (
-    OF_ANY_TYPE,
     ClockBound,
     bounds_of,
-    clock_values,
     comparisons_in,
 )
 from livemart.plan.relations.gate import Distinct, Matched, hopping_window
@@ -41,7 +38,6 @@ from livemart.plan.relations.relation import (
 )
 from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
-from livemart.plan.sql.flatten import is_stage_relation
 from livemart.plan.sql.functions import GENERATORS
 from livemart.plan.sql.written import sql_of
 
@@ -170,7 +166,7 @@ class _Builder:
         outputs = self._outputs(tree)
         for name, expr in outputs.items():
             relation, outputs[name] = self._with_answers(relation, expr, environment)
-            self._replace_scalar_subqueries(outputs[name], environment)
+            self._from.put_values(outputs[name], environment)
             refuse_subqueries(outputs[name])
         outputs = {name: expr.copy() for name, expr in outputs.items()}
         if tree.args.get("group") is None:
@@ -184,7 +180,7 @@ class _Builder:
         above = [qualify_.this] if qualify_ is not None else []
         group = tree.args.get("group")
         for clause in (*conditions, *above, *([group] if group is not None else [])):
-            self._replace_scalar_subqueries(clause, environment)
+            self._from.put_values(clause, environment)
         for condition in (*conditions, *above):
             refuse_subqueries(condition)
         outputs = {name: window_struct(expr, tree) for name, expr in outputs.items()}
@@ -243,6 +239,7 @@ class _Builder:
                 )
             if any(is_aggregate(node) or isinstance(node, exp.Window) for node in call.walk()):
                 raise unsupported("a generator over an aggregate or a window", expr)
+            self._from.read_for_values(call)
             qualifier = f"__generated_{name}"
             outer = called == "explode_outer"
             generator = exp.Explode(this=call.this.copy()) if outer else call
@@ -256,7 +253,7 @@ class _Builder:
         relation, condition = self._with_answers(
             relation, condition, environment, is_condition=True
         )
-        self._replace_scalar_subqueries(condition, environment)
+        self._from.put_values(condition, environment)
         refuse_subqueries(condition)
         windows: list[ClockBound] = []
         others: list[Expr] = []
@@ -277,8 +274,7 @@ class _Builder:
         for clause in clauses:
             bounds = comparisons_in(clause)
             if bounds is None:
-                for marker in clock_values(clause):
-                    self.parameters[int(marker.meta["occurrence"])].compared_with_time = False
+                self._from.read_for_values(clause)
             else:
                 comparisons += bounds
         return Compared(relation, tuple(comparisons)) if comparisons else relation
@@ -325,33 +321,6 @@ class _Builder:
                 return relation, answer
             node.replace(answer)
         return relation, expr
-
-    def _replace_scalar_subqueries(self, expr: Expr, environment: Environment) -> None:
-        """Replace scalar subqueries on one-row relations by markers of their value."""
-        for subquery in list(expr.find_all(exp.Subquery)):
-            if isinstance(subquery.parent, exp.Exists | exp.In | exp.From | exp.Join):
-                continue
-            if not isinstance(subquery.this, exp.Select) or is_within_query(subquery, expr):
-                continue
-            if isinstance(subquery.parent, exp.Any | exp.All):
-                raise unsupported("a comparison with any or all of a query", subquery.parent)
-            scan_and_value = scalar_value(
-                subquery.this, lambda item: self._from.source(item, environment)
-            )
-            if scan_and_value is None:
-                raise refusal(
-                    "SUBQUERY_NOT_INCREMENTALIZABLE",
-                    f"scalar subquery {sql_of(subquery)[:80]}",
-                    line_of(subquery),
-                    "join the value, or compute it in a separate model",
-                )
-            scan, value = scan_and_value
-            if is_stage_relation(scan.relation):
-                # It need not be a time.
-                for marker in clock_values(value):
-                    marker.meta[OF_ANY_TYPE] = True
-            self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
-            subquery.replace(value)
 
     def _note_limit(self, tree: Expr) -> None:
         limit, offset = _written_count(tree, "limit"), _written_count(tree, "offset")
