@@ -26,13 +26,13 @@ region keys=(order_id) unique=(order_id, dish_name);
 select order_id, inline(items) from bronze.orders;
 full reason=PARSE_UNSUPPORTED;
 
-# title: explode over an aggregate is no row's own
+# title: explode over an aggregate makes rows of its group
 select restaurant_id, explode(collect_set(status)) as status from bronze.orders group by restaurant_id;
-full reason=PARSE_UNSUPPORTED;
+region keys=(restaurant_id) reason=NONDETERMINISTIC_AGG;
 
-# title: explode over a window function
+# title: rows of a window function without its partition
 select explode(array(row_number() over (partition by restaurant_id order by order_id))) as place from bronze.orders;
-full reason=PARSE_UNSUPPORTED;
+full reason=KEY_NOT_IN_OUTPUT;
 
 # title: a condition on the elements of an array
 select order_id from bronze.orders where exists(items, item -> item.quantity > amount);
@@ -73,6 +73,22 @@ region keys=(restaurant_id) unique=(restaurant_id, kind);
 # title: columns of a generator beside a window have no rule
 select order_id, posexplode(items) as (place, item), row_number() over (partition by restaurant_id order by order_id) as n from bronze.orders;
 full reason=PARSE_UNSUPPORTED;
+# title: the days between the first and the last row of a group
+select restaurant_id, explode(sequence(min(ordered_at), max(ordered_at), interval 1 day)) as day from bronze.orders group by restaurant_id;
+region keys=(restaurant_id);
+
+# title: rows between the first and the last row of all
+select explode(sequence(min(ordered_at), max(ordered_at), interval 1 day)) as day from bronze.orders;
+full reason=GLOBAL_AGG;
+
+# title: a lateral subquery of a generator alone is a lateral view
+select order_id, exploded.item from bronze.orders as orders cross join lateral (select explode(orders.items) as item) as exploded;
+signed rows keys=(order_id);
+
+# title: a lateral subquery of a generator and a condition has no rule
+select order_id, exploded.item from bronze.orders as orders cross join lateral (select explode(orders.items) as item where orders.amount > 1) as exploded;
+full reason=PARSE_UNSUPPORTED;
+
 # title: a generator reads the clock for a value
 select order_id, day from bronze.orders lateral view explode(sequence(ordered_at, (select as_of from livemart.clock), interval 1 day)) days as day;
 signed rows keys=(order_id) reason=SCALAR_SUBQUERY_CHANGED;

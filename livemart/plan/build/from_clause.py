@@ -28,7 +28,7 @@ from livemart.plan.relations.clock import OF_ANY_TYPE, clock_value, clock_values
 from livemart.plan.relations.equi_keys import equi_keys
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join, JoinKind
-from livemart.plan.relations.relation import Expr, Relation, Scan, column, replaced
+from livemart.plan.relations.relation import Expr, Relation, Scan, bare, column, replaced
 from livemart.plan.relations.spelled_rows import InlineRows
 from livemart.plan.sql.determinism import function_name, line_of
 from livemart.plan.sql.flatten import is_stage_relation
@@ -232,11 +232,12 @@ class FromClause:
             raise unsupported(f"a lateral subquery behind a {side or join.kind} join", join)
         condition = join.args.get("on")
         _refuse_in_condition(condition)
-        if not isinstance(call := join.this.this, exp.Query | exp.Subquery):
+        call = _generator_of(join.this.this)
+        if call is not None or not isinstance(join.this.this, exp.Query | exp.Subquery):
             if condition is not None and condition != exp.true():
                 raise unsupported("a condition on a lateral function", join)
-            if function_name(call) not in _OF_LATERAL_VIEW:
-                raise unsupported(f"lateral {sql_of(call)[:60]}", join)
+            if call is None:
+                raise unsupported(f"lateral {sql_of(join.this.this)[:60]}", join)
             return self._generated(left, join.this, call, environment, outer=side == "left")
         relation = joined_lateral(
             left,
@@ -290,7 +291,7 @@ class FromClause:
         outer: bool,
     ) -> Relation:
         """Return a relation with what `lateral view explode(x)` or `lateral explode(x)` adds."""
-        names = tuple(lateral.alias_column_names)
+        names = tuple(lateral.alias_column_names or _names_of(lateral.this))
         if not names:
             raise refusal(
                 "PARSE_UNSUPPORTED",
@@ -302,6 +303,25 @@ class FromClause:
         refuse_subqueries(generator)
         self.read_for_values(generator)
         return Generate(relation, generator, lateral.alias, names, outer=outer)
+
+
+def _generator_of(lateral: Expr) -> Expr | None:
+    """Return the generator of `lateral explode(x)`, or of `lateral (select explode(x) as y)`."""
+    call = lateral
+    if isinstance(lateral, exp.Subquery) and isinstance(select := lateral.this, exp.Select):
+        others = (
+            value for name, value in select.args.items() if name not in ("expressions", "kind")
+        )
+        if len(select.expressions) != 1 or any(others):
+            return None
+        call = bare(select.expressions[0])
+    return call if function_name(call) in _OF_LATERAL_VIEW else None
+
+
+def _names_of(lateral: Expr) -> list[str]:
+    """Return the column of `(select explode(x) as y)`, if it has a name."""
+    is_query = isinstance(lateral, exp.Subquery)
+    return [it.alias for it in lateral.this.expressions if it.alias] if is_query else []
 
 
 def _refuse_in_condition(condition: Expr | None) -> None:

@@ -173,7 +173,7 @@ class _Builder:
             for expr in outputs.values():
                 if (window := hopping_window(expr)) is not None:
                     raise unsupported("a sliding window outside GROUP BY", window)
-        relation, outputs = self._generated(relation, outputs)
+        relation, outputs = self._generated(relation, outputs, is_above=False)
         having = tree.args.get("having")
         conditions = [having.this] if having is not None else []
         qualify_ = tree.args.get("qualify")
@@ -193,6 +193,7 @@ class _Builder:
         relation = windowed(relation, tree, [*outputs.values(), *above])
         if qualify_ is not None:
             relation = Filter(relation, ())
+        relation, outputs = self._generated(relation, outputs, is_above=True)
         relation = Projection(relation, outputs)
         if tree.args.get("distinct"):
             if tree.args["distinct"].args.get("on"):
@@ -216,9 +217,13 @@ class _Builder:
         return outputs
 
     def _generated(
-        self, relation: Relation, outputs: dict[str, Expr]
+        self, relation: Relation, outputs: dict[str, Expr], *, is_above: bool
     ) -> tuple[Relation, dict[str, Expr]]:
-        """Move a generator of the select list below it."""
+        """Move a generator of the select list below it.
+
+        Args:
+            is_above: move those over aggregates and windows, which are above these, and no others.
+        """
         for name, expr in list(outputs.items()):
             call = bare(expr)
             has_names = isinstance(call, exp.Aliases)
@@ -237,8 +242,10 @@ class _Builder:
                     "write it behind the tables:"
                     f" `lateral view {word}{called.removesuffix('_outer')}(...) t as a, b`",
                 )
-            if any(is_aggregate(node) or isinstance(node, exp.Window) for node in call.walk()):
-                raise unsupported("a generator over an aggregate or a window", expr)
+            if is_above != any(
+                is_aggregate(it) or isinstance(it, exp.Window) for it in call.walk()
+            ):
+                continue
             self._from.read_for_values(call)
             qualifier = f"__generated_{name}"
             outer = called == "explode_outer"
