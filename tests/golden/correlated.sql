@@ -69,3 +69,11 @@ region keys=(restaurant_id) unique=(restaurant_id);
 # title: the newest value before a row, in an order that may tie
 select restaurant_name, (select max_by(orders.status, orders.ordered_at) from bronze.orders as orders where orders.restaurant_id = restaurants.restaurant_id) as status from bronze.restaurants as restaurants;
 full reason=NONDETERMINISTIC_AGG;
+
+# title: rows that tie have the picked value alike
+select d.dish_id, (select o.status from bronze.orders as o where o.restaurant_id = d.restaurant_id order by o.ordered_at desc, o.status limit 1) as newest from bronze.dishes as d;
+region keys=(dish_id) unique=(dish_id);
+
+# title: lateral rows that tie are alike
+select d.dish_id, n.at from bronze.dishes as d left join lateral (select o.ordered_at as at from bronze.orders as o where o.restaurant_id = d.restaurant_id order by at desc limit 2) as n;
+region keys=(dish_id);

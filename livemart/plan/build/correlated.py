@@ -81,7 +81,7 @@ def beside_answer(
     if is_existence or is_total_of_rows or any(map(aggregate_calls, sorts)):
         # One answer, whatever their order; or one that goes by groups.
         sorts = []
-    if is_existence or is_total_of_rows:
+    if is_existence or is_total_of_rows or _are_ordered_by(sorts, select.expressions):
         limit = None
     for name in _DROPPED:
         select.set(name, None)
@@ -133,11 +133,13 @@ def joined_lateral(
         groups = group.expressions if group is not None else []
         select.set("group", exp.Group(expressions=[*groups, *rights]))
         sorts = []
-    select.set("expressions", [*_named(keys, sorts), *select.expressions])
+    outputs = select.expressions
+    select.set("expressions", [*_named(keys, sorts), *outputs])
     relation, names = query_of(select)
     if limit is not None:
         columns = _columns(_KEY, len(keys))
-        ties = _ties_of_limit(relation, limit, columns, sorts)
+        is_settled = _are_ordered_by(sorts, outputs)
+        ties = [] if is_settled else _ties_of_limit(relation, limit, columns, sorts)
         relation = WindowGate(relation, columns, None, (), ties)
     right = Alias(relation, qualifier, names)
     return Join(left, right, kind, _over(keys, qualifier), frozenset({qualifier}))
@@ -220,6 +222,11 @@ def _sorts(select: exp.Select) -> list[Expr]:
         outputs.get(sort.name, sort) if isinstance(sort, exp.Column) and not sort.table else sort
         for sort in sorts
     ]
+
+
+def _are_ordered_by(sorts: Sequence[Expr], outputs: Sequence[Expr]) -> bool:
+    """Return True if rows that tie have the same output, so that any of them may be picked."""
+    return bool(sorts) and all(bare(output) in sorts for output in outputs)
 
 
 def _tables(expr: Expr) -> set[str]:
