@@ -55,7 +55,9 @@ def aggregated(
     keys: list[Expr] = []
     if group is not None:
         if group.args.get("totals") or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
-            raise refusal("GLOBAL_AGG", "grouping sets hold a total over all rows", line_of(group))
+            message = "grouping sets hold a total over all rows"
+            suggestion = "group by all of their columns in a subquery, and add up its groups"
+            raise refusal("GLOBAL_AGG", message, line_of(group), suggestion)
         for key in group.expressions:
             refuse_subqueries(key)
         keys = [window_struct(bare(key), tree) for key in group.expressions]
@@ -64,7 +66,10 @@ def aggregated(
     if not keys:
         message = "an aggregate without GROUP BY depends on every row"
         suggestion = "aggregate by hour in a model upstream"
-        if tree.parent is not None:
+        if isinstance(_around(tree), exp.SetOperation):
+            message = "a total over all rows is a row beside others"
+            suggestion = "compute each total in a common table expression, and unite these"
+        elif tree.parent is not None:
             message = "rows are compared with a total over all rows: when it changes, all do"
             suggestion = "store the total in a model: while it stays, only rows that change count"
         why = refusal("GLOBAL_AGG", message, line_of(tree), suggestion)
@@ -73,6 +78,14 @@ def aggregated(
         return GrandTotal(relation, why.reason)
     ties = [order_decides(call) for call in calls if is_order_dependent(call, relation, keys)]
     return Aggregate(relation, keys, ties)
+
+
+def _around(tree: exp.Select) -> Expr | None:
+    """Return the node that a SELECT is in, brackets aside."""
+    node = tree.parent
+    while isinstance(node, exp.Subquery) and not node.alias:
+        node = node.parent
+    return node
 
 
 def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Relation:
@@ -111,12 +124,14 @@ def _window(relation: Relation, window: exp.Window, tree: exp.Select) -> WindowG
     order = spec.args.get("order")
     frame = frame_of(spec, call)
     if not partition and frame is None:
+        instead = "compute it in a separate model, over few rows"
+        if tree.args.get("group") is not None:
+            instead = "group in a subquery, and compute it over its rows"
         raise refusal(
             "WINDOW_WITHOUT_PARTITION_BY",
             f"{sql_of(window)[:80]}: each row is compared with all rows",
             line_of(window),
-            "partition by a key, if a value of each key alone is meant; else compute it in a "
-            "separate model, over few rows",
+            f"partition by a key, if a value of each key alone is meant; else {instead}",
         )
     sorts = [bare(item.this) for item in order.expressions] if order is not None else []
     ranked: list[Expr] = []

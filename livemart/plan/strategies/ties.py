@@ -107,7 +107,8 @@ def scattered(tie: Reason) -> Reason:
     return replace(
         tie,
         message=f"{tie.message}, and no output column keeps together the rows that depend on it",
-        suggestion=f"carry its PARTITION BY or GROUP BY to the output, or {tie.suggestion}",
+        suggestion="carry its PARTITION BY or GROUP BY, or the key of its subquery, to the output,"
+        f" or {tie.suggestion}",
     )
 
 

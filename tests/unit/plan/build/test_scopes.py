@@ -59,6 +59,23 @@ def test_a_shape_without_a_rule_has_its_own_reason(sql: str, code: str) -> None:
             "histogram_numeric(sales.amount, 3) depends on the order of rows",
             None,
         ),
+        (
+            "select shop, sum(sum(amount)) over (order by shop) as n from s.sales group by shop",
+            "sum(sum(sales.amount)) over (order by sales.shop): each row is compared with all rows",
+            "partition by a key, if a value of each key alone is meant; else group in a subquery, "
+            "and compute it over its rows",
+        ),
+        (
+            "select shop, id, count(*) as n from s.sales group by cube(shop, id)",
+            "grouping sets hold a total over all rows",
+            "group by all of their columns in a subquery, and add up its groups",
+        ),
+        (
+            "select 'sold' as kind, sum(amount) as n from s.sales"
+            " union all (select 'shops', count(distinct shop) from s.sales)",
+            "a total over all rows is a row beside others",
+            "compute each total in a common table expression, and unite these",
+        ),
     ],
 )
 def test_a_reason_names_tables_and_advises_what_keeps_the_rows(
@@ -84,6 +101,13 @@ def test_what_a_reason_advises_is_incremental() -> None:
         " and not exists (select 1 from s.sales as b where b.shop = a.shop and b.amount > 9)",
         "select shop, mode() within group (order by amount) as m from s.sales group by shop",
         "select shop, sort_array(collect_set(amount)) as m from s.sales group by shop",
+        "select shop, sum(amount) over (order by shop) as n"
+        " from (select shop, sum(amount) as amount from s.sales group by shop)",
+        "select shop, id, sum(n) as n from (select shop, id, count(*) as n from s.sales"
+        " group by shop, id) group by cube(shop, id)",
+        "with sold as (select sum(amount) as n from s.sales), shops as (select count(distinct shop)"
+        " as n from s.sales) select 'sold' as kind, n from sold union all select 'shops', n"
+        " from shops",
     ):
         assert plan_query(sql, INPUTS).strategy.name != "full"
 
