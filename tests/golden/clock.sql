@@ -125,3 +125,11 @@ region keys=(restaurant_id) unique=(restaurant_id) slices=(ordered_at);
 # title: a time on the side that a join looks up
 select orders.order_id, restaurants.restaurant_name, orders.ordered_at <= (select clock.as_of from livemart.clock as clock) as is_over from bronze.restaurants as restaurants left join bronze.orders as orders on orders.restaurant_id = restaurants.restaurant_id;
 signed rows lookups=1/1 keys=(restaurant_name) slices=(ordered_at);
+
+# title: a named window is ordered by a comparison with the clock
+select order_id, restaurant_id, count(*) over w as n from bronze.orders window w as (partition by restaurant_id order by case when ordered_at > (select as_of from livemart.clock) then 0 else 1 end, order_id);
+region keys=(restaurant_id) unique=(order_id) slices=(ordered_at) reason=WINDOW_UNBOUNDED;
+
+# title: a named window is ordered by a value of another table
+select order_id, restaurant_id, count(*) over w as n from bronze.orders window w as (partition by restaurant_id order by (select max(dish_name) from bronze.dishes), order_id);
+region keys=(restaurant_id) unique=(order_id) reason=SCALAR_SUBQUERY_CHANGED reason=WINDOW_UNBOUNDED stage_1=(full reason=GLOBAL_AGG) last=(select order_id, restaurant_id, count(*) over w as n from bronze.orders as `orders` window w as (partition by restaurant_id order by (select * from stage_1), order_id));

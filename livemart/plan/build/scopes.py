@@ -179,10 +179,11 @@ class _Builder:
         qualify_ = tree.args.get("qualify")
         above = [qualify_.this] if qualify_ is not None else []
         group = tree.args.get("group")
-        for clause in (*conditions, *above, *([group] if group is not None else [])):
+        named = tree.args.get("windows") or []
+        for clause in (*conditions, *above, *named, *([group] if group is not None else [])):
             self._from.put_values(clause, environment)
-        for condition in (*conditions, *above):
-            refuse_subqueries(condition)
+        for clause in (*conditions, *above, *named):
+            refuse_subqueries(clause)
         outputs = {name: window_struct(expr, tree) for name, expr in outputs.items()}
         relation = self._compared(relation, [*outputs.values(), *_other_clauses(tree)])
         relation = aggregated(relation, tree, list(outputs.values()), conditions, above)
