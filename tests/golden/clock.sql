@@ -24,7 +24,7 @@ region keys=(restaurant_id) within[0]=(from __clock__ - interval 24 hours) uniqu
 
 # title: the clock in the output changes every row
 select restaurant_id, (select clock.as_of from livemart.clock as clock) as as_of from bronze.restaurants;
-full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+signed rows keys=(restaurant_id) unique=(restaurant_id) reason=SCALAR_SUBQUERY_CHANGED;
 
 # title: a scalar subquery with an aggregate
 select order_id from bronze.orders where amount > (select avg(amount) from bronze.orders);

@@ -98,8 +98,8 @@ class FromClause:
         for marker in clock_values(expr):
             self.parameters[int(marker.meta["occurrence"])].compared_with_time = False
 
-    def put_values(self, expr: Expr, environment: Environment) -> None:
-        """Replace the scalar subqueries of an expression on one-row relations by their values.
+    def put_values(self, expr: Expr, environment: Environment) -> Expr:
+        """Return an expression with values for its scalar subqueries on one-row relations.
 
         Raises:
             Inapplicable: PARSE_UNSUPPORTED, SUBQUERY_NOT_INCREMENTALIZABLE.
@@ -128,6 +128,8 @@ class FromClause:
                     marker.meta[OF_ANY_TYPE] = True
             self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
             subquery.replace(value)
+            expr = value if subquery is expr else expr
+        return expr
 
     def _unique_keys(self, item: Expr, environment: Environment) -> Sequence[frozenset[str]]:
         """Return the unique keys of a table or a common table expression, as SQL."""
@@ -299,7 +301,7 @@ class FromClause:
                 line_of(lateral),
                 "name them: `lateral view explode(dishes) d as dish`",
             )
-        self.put_values(generator, environment)
+        generator = self.put_values(generator, environment)
         refuse_subqueries(generator)
         self.read_for_values(generator)
         return Generate(relation, generator, lateral.alias, names, outer=outer)

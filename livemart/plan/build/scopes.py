@@ -165,8 +165,8 @@ class _Builder:
             relation = self._filtered(relation, where.this, environment)
         outputs = self._outputs(tree)
         for name, expr in outputs.items():
-            relation, outputs[name] = self._with_answers(relation, expr, environment)
-            self._from.put_values(outputs[name], environment)
+            relation, asked = self._with_answers(relation, expr, environment)
+            outputs[name] = self._from.put_values(asked, environment)
             refuse_subqueries(outputs[name])
         outputs = {name: expr.copy() for name, expr in outputs.items()}
         if tree.args.get("group") is None:
@@ -261,7 +261,7 @@ class _Builder:
         relation, condition = self._with_answers(
             relation, condition, environment, is_condition=True
         )
-        self._from.put_values(condition, environment)
+        condition = self._from.put_values(condition, environment)
         refuse_subqueries(condition)
         windows: list[ClockBound] = []
         others: list[Expr] = []
