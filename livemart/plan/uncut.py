@@ -6,7 +6,7 @@ recomputed in full, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -65,12 +65,14 @@ def plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
         by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
         used = used_columns(resolved, {name: one.index for name, one in by_name.items()})
         notes = _notes(resolved, by_name, inputs)
-        scan_of, is_clock = _scans(by_name, inputs), inputs.clocks.__contains__
+        seen: set[int] = set()
+        scan_of, is_clock = _scans(by_name, inputs, seen), inputs.clocks.__contains__
         # Building a query changes its tree.
         copied = resolved.copy() if has_comma_joins(resolved) else None
         query = by_facts = build_query(resolved, scan_of, is_clock)
         if copied is not None:
             by_facts = build_query(copied, scan_of, is_clock, begins_with_facts=True)
+        _check_all_seen(flat, seen)
         plan = replace(_plan(query, by_facts, flat, inputs), used=used, reads_rows_alone=True)
         if not query.limits:
             return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
@@ -127,13 +129,28 @@ def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
     return replace(plan, notes=(*plan.notes, *notes))
 
 
-def _scans(by_name: Mapping[str, Occurrence], inputs: Inputs) -> Callable[[str], Scan | None]:
-    """Return a function that gives the scan of a placeholder's table, the same one each time."""
+def _check_all_seen(flat: Flat, seen: Collection[int]) -> None:
+    """Raise Inapplicable for a table in a part of the SQL that no rule has looked at."""
+    for occurrence in flat.occurrences:
+        if occurrence.index not in seen:
+            message = f"{occurrence.relation} is read in a place that has no rule"
+            raise refusal("PARSE_UNSUPPORTED", message)
+
+
+def _scans(
+    by_name: Mapping[str, Occurrence], inputs: Inputs, seen: set[int]
+) -> Callable[[str], Scan | None]:
+    """Return a function that gives the scan of a placeholder's table, the same one each time.
+
+    Args:
+        seen: gains the tables that it is asked for.
+    """
 
     @cache
     def scan_of(name: str) -> Scan | None:
         if (occurrence := by_name.get(name)) is None:
             return None
+        seen.add(occurrence.index)
         columns = inputs.columns[occurrence.relation]
         unique = [
             frozenset(sql_of(column(stored_name(part, columns) or part)) for part in key)

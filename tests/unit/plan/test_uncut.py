@@ -59,3 +59,15 @@ def test_a_column_that_is_one_comparison_with_a_value_says_which_rows_are_final(
     known = found.final_flag
     assert (known and (known.column, known.time)) == flag
     assert known is None or (known.relation, known.watermark) == ("s.marks", "upto")
+
+
+def test_a_table_where_no_rule_looks_makes_the_query_full() -> None:
+    inputs = Inputs({**INPUTS.columns, "s.returns": ("shop",)})
+
+    plan = plan_query("select shop from s.sales order by (select 1 from s.returns)", inputs)
+
+    assert [reason.message for reason in plan.reasons] == [
+        "s.returns is read in a place that has no rule"
+    ]
+    unused = plan_query("with other as (select * from s.returns) select shop from s.sales", inputs)
+    assert unused.strategy.name == "signed"
