@@ -329,7 +329,7 @@ def _names_of(lateral: Expr) -> list[str]:
 def _refuse_in_condition(condition: Expr | None) -> None:
     """Raise Inapplicable for a question that a join condition may not ask."""
     if condition is not None:
-        refuse_subqueries(condition)
+        refuse_subqueries(condition, "compare with it in a subquery, and join that")
         if clock_values(condition):
             raise unsupported("the clock in a join condition", condition)
 

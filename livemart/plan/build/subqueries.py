@@ -84,8 +84,10 @@ def refuse_attached(item: Expr) -> None:
         raise unsupported("a nested join", item)
 
 
-def refuse_subqueries(condition: Expr) -> None:
-    """Raise Inapplicable for a subquery in an expression."""
+def refuse_subqueries(
+    condition: Expr, instead: str = "compute it in a subquery of FROM, and join that"
+) -> None:
+    """Raise Inapplicable for a subquery in an expression; `instead`: the SQL to write."""
     for node in condition.walk():
         if isinstance(node, exp.Exists) and not isinstance(node.this, exp.Query):
             # exists(array, element -> condition)
@@ -94,12 +96,15 @@ def refuse_subqueries(condition: Expr) -> None:
             parent = node.parent
             negated = isinstance(parent, exp.In) and isinstance(parent.parent, exp.Not)
             code = "NULL_AWARE_ANTI" if negated else "SUBQUERY_NOT_INCREMENTALIZABLE"
-            hint = "write a semi join"
-            if isinstance(parent, exp.In) and negated:
+            hint = instead
+            if isinstance(parent, exp.In) and not negated:
+                # Beside a NULL it is false where `in` is NULL.
+                hint = "write `exists (...)` with an equality"
+            elif isinstance(parent, exp.In):
                 # A row whose own value is NULL is left out, too, unless nothing is selected.
                 value = sql_of(parent.this)
                 hint = f"if no NULL is selected, write `{value} is not null and not exists (...)`"
-            text = sql_of(parent or node)[:80]
+            text = sql_of(parent or node).strip()[:80]
             raise refusal(code, f"subquery in {text}", line_of(node), hint)
 
 

@@ -44,6 +44,17 @@ def test_a_shape_without_a_rule_has_its_own_reason(sql: str, code: str) -> None:
             "if no NULL is selected, write `a.shop is not null and not exists (...)`",
         ),
         (
+            "select id, shop in (select shop from s.sales where amount > 9) as is_big from s.sales",
+            "subquery in sales.shop in (select sales.shop AS shop from s.sales as `sales` where sa",
+            "write `exists (...)` with an equality",
+        ),
+        (
+            "select a.id, b.amount from s.sales as a left join s.sales as b on b.shop = a.shop"
+            " and b.amount = (select max(amount) from s.sales)",
+            "subquery in b.amount = (SELECT max(sales.amount) AS _col_0 FROM s.sales AS sales)",
+            "compare with it in a subquery, and join that",
+        ),
+        (
             "select shop, mode(amount) as m from s.sales group by shop",
             "mode(sales.amount) depends on the order of rows",
             "write mode() within group (order by sales.amount)",
@@ -99,6 +110,10 @@ def test_what_a_reason_advises_is_incremental() -> None:
     for sql in (
         "select id from s.sales as a where a.shop is not null"
         " and not exists (select 1 from s.sales as b where b.shop = a.shop and b.amount > 9)",
+        "select id, exists (select 1 from s.sales as b where b.amount > 9 and b.shop = a.shop)"
+        " as is_big from s.sales as a",
+        "select a.id, b.amount from s.sales as a left join (select * from s.sales"
+        " qualify amount = max(amount) over (partition by shop)) as b on b.shop = a.shop",
         "select shop, mode() within group (order by amount) as m from s.sales group by shop",
         "select shop, sort_array(collect_set(amount)) as m from s.sales group by shop",
         "select shop, sum(amount) over (order by shop) as n"
