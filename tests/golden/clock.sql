@@ -133,3 +133,11 @@ region keys=(restaurant_id) unique=(order_id) slices=(ordered_at) reason=WINDOW_
 # title: a named window is ordered by a value of another table
 select order_id, restaurant_id, count(*) over w as n from bronze.orders window w as (partition by restaurant_id order by (select max(dish_name) from bronze.dishes), order_id);
 region keys=(restaurant_id) unique=(order_id) reason=SCALAR_SUBQUERY_CHANGED reason=WINDOW_UNBOUNDED stage_1=(full reason=GLOBAL_AGG) last=(select order_id, restaurant_id, count(*) over w as n from bronze.orders as `orders` window w as (partition by restaurant_id order by (select * from stage_1), order_id));
+
+# title: the clock passes times that the query spells out
+select o.order_id, p.name from bronze.orders as o cross join (values ('spring', timestamp '2026-03-01')) as p(name, begins_at) where p.begins_at <= (select as_of from livemart.clock);
+signed rows keys=(order_id) reason=SCALAR_SUBQUERY_CHANGED;
+
+# title: stored times beside one that is spelled out
+select kind, at from (select 'spring' as kind, timestamp '2026-03-01' as at union all select order_id, ordered_at from bronze.orders) where at < (select as_of from livemart.clock);
+region keys=(kind, at) reason=SCALAR_SUBQUERY_CHANGED;

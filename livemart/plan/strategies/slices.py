@@ -10,9 +10,13 @@ from dataclasses import dataclass
 
 from livemart.plan.build.scopes import Query
 from livemart.plan.relations.clock import ClockBound
+from livemart.plan.relations.gate import Gate
+from livemart.plan.relations.generate import Generate
+from livemart.plan.relations.join import Join
 from livemart.plan.relations.monotone import base_time
 from livemart.plan.relations.project import Compared, Filter
-from livemart.plan.relations.relation import Expr, Relation, Renaming, Scan
+from livemart.plan.relations.relation import Expr, Relation, Renaming, RowByRow, Scan
+from livemart.plan.relations.spelled_rows import InlineRows
 from livemart.plan.sql.written import sql_of
 
 
@@ -76,11 +80,26 @@ def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
         for bound in relation.bounds:
             sites = relation.source.trace(bound.time)
             located = [_slice(bound, scan, expr) for scan, expr in sites or ()]
-            if sites is None or None in located:
+            if sites is None or None in located or _may_be_spelled(relation.source, bound.time):
                 unsliced.add(bound.occurrence)
                 continue
             slices |= dict.fromkeys(filter(None, located))
     return tuple(slices), unsliced
+
+
+def _may_be_spelled(relation: Relation, time: Expr) -> bool:
+    """Return True if a value may be one that the query spells out: no stored row says when."""
+    if isinstance(relation, InlineRows):
+        return True
+    if isinstance(relation, Gate | Generate):
+        return _may_be_spelled(relation.source, time)
+    if isinstance(relation, Join):
+        side = relation.side(time)
+        sides = {"left": [relation.left], "right": [relation.right]}.get(side, relation.inputs)
+        return any(_may_be_spelled(source, time) for source in sides)
+    if isinstance(relation, RowByRow):
+        return any(_may_be_spelled(source, over) for source, (over,) in relation.below(time))
+    return False
 
 
 def windows_of(top: Relation) -> Mapping[int, Windows]:
