@@ -136,7 +136,7 @@ def test_rows_below_totals_keep_the_columns_that_are_used_above(
         "select k, max(x) as m from a.t join a.u using (k) group by rollup (k)",
         "select max(i) as m from a.t as t lateral view explode(y) e as i",
         "select max(b) as m from a.t as t (b, c, d, e)",
-        "select max(k) as m from a.t as t pivot (max(x) for y in (1, 2))",
+        "select max(k) as m from a.t as t pivot (max(x), min(x) for y in (1, 2))",
     ],
 )
 def test_rows_whose_columns_may_mean_something_else_are_not_cut(text: str) -> None:

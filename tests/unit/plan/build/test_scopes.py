@@ -71,7 +71,7 @@ def test_a_shape_without_a_rule_has_its_own_reason(sql: str, code: str) -> None:
             None,
         ),
         (
-            "select shop, sum(sum(amount)) over (order by shop) as n from s.sales group by shop",
+            "select shop, sum(sum(amount)) over (order by shop) as n from s.sales group by all",
             "sum(sum(sales.amount)) over (order by sales.shop): each row is compared with all rows",
             "partition by a key, if a value of each key alone is meant; else group in a subquery, "
             "and compute it over its rows",
