@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import one_array
+from livemart.arrow.variants import holds_type
 
 # In microseconds. No time counts as farther from 1970 than EVER: Spark's last one is no later.
 DAY = 86_400_000_000
@@ -26,9 +27,7 @@ def is_time(kind: pa.DataType) -> bool:
 
 def holds_time(kind: pa.DataType) -> bool:
     """Return True for timestamps and dates, and for types that hold one at any depth."""
-    if not pa.types.is_nested(kind):
-        return is_time(kind)
-    return any(holds_time(kind.field(place).type) for place in range(kind.num_fields))
+    return holds_type(kind, is_time)
 
 
 def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from livemart.arrow.times import is_time
-from livemart.arrow.variants import VARIANT, is_marked, with_variants
+from livemart.arrow.variants import VARIANT, holds_type, is_marked, with_variants
 from livemart.errors import RefreshError
 
 # Digits of the decimal that Spark makes of an integer, by its bits, to compare it with decimals.
@@ -137,15 +137,13 @@ def widens(stored: pa.DataType, declared: pa.DataType) -> bool:
     if types.is_struct(stored) and types.is_struct(declared):
         members = {field.name: field.type for field in declared}
         gained = members.keys() - {field.name for field in stored}
-        return not any(_has_local_times(members[name]) for name in gained) and all(
+        return not any(holds_type(members[name], _is_local_time) for name in gained) and all(
             field.name in members and widens(field.type, members[field.name]) for field in stored
         )
     return False
 
 
-def _has_local_times(kind: pa.DataType) -> bool:
-    if pa.types.is_nested(kind):
-        return any(_has_local_times(kind.field(n).type) for n in range(kind.num_fields))
+def _is_local_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.tz is None)
 
 

@@ -50,7 +50,14 @@ def is_variant(kind: pa.DataType) -> bool:
 
 def holds_variant(kind: pa.DataType) -> bool:
     """Return True for VARIANT, and for a struct, list or map with one at any depth."""
-    return _holds(kind, is_variant)
+    return holds_type(kind, is_variant)
+
+
+def holds_type(kind: pa.DataType, is_asked: Callable[[pa.DataType], bool]) -> bool:
+    """Return True for a type that is asked for, and for a struct, list or map with one."""
+    return is_asked(kind) or any(
+        holds_type(kind.field(place).type, is_asked) for place in range(kind.num_fields)
+    )
 
 
 def is_marked(kind: pa.DataType) -> bool:
@@ -135,7 +142,7 @@ def _replaced(
     replace: Callable[[pa.Array], pa.Array],
 ) -> pa.Table:
     for place, field in enumerate(rows.schema):
-        if _holds(field.type, is_asked):
+        if holds_type(field.type, is_asked):
             chunks = [_rebuilt(chunk, is_asked, replace) for chunk in rows.column(place).chunks]
             kind = _replaced_type(field.type, is_asked, replace)
             column = pa.chunked_array(chunks, kind)
@@ -148,12 +155,8 @@ def _replaced_type(
     is_asked: Callable[[pa.DataType], bool],
     replace: Callable[[pa.Array], pa.Array],
 ) -> pa.DataType:
-    return _rebuilt(pa.nulls(0, kind), is_asked, replace).type if _holds(kind, is_asked) else kind
-
-
-def _holds(kind: pa.DataType, is_asked: Callable[[pa.DataType], bool]) -> bool:
-    return is_asked(kind) or any(
-        _holds(kind.field(place).type, is_asked) for place in range(kind.num_fields)
+    return (
+        _rebuilt(pa.nulls(0, kind), is_asked, replace).type if holds_type(kind, is_asked) else kind
     )
 
 
@@ -166,7 +169,7 @@ def _rebuilt(
     kind = array.type
     if is_asked(kind):
         return replace(array)
-    if not _holds(kind, is_asked):
+    if not holds_type(kind, is_asked):
         return array
     missing = array.is_null()
     if pa.types.is_struct(kind):

@@ -7,7 +7,7 @@ Spark cannot compare maps, which are their entries, and variants, which are thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.partitions import BLANKS
 from livemart.plan.sql.template import Template, separated, template
-from livemart.spark.types import spark_schema, spelled_columns
+from livemart.spark.types import parts_of_type, spark_schema, spelled_columns
 from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:
@@ -180,12 +180,12 @@ def comparable(name: str, kind: DataType, depth: int = 0, *, in_order: bool = Fa
 
 def holds_float(kind: DataType) -> bool:
     """Return True if a value of the type is, or holds anywhere, a double or a float."""
-    return any(part.simpleString() in _FLOATS for part in _parts(kind))
+    return any(part.simpleString() in _FLOATS for part in parts_of_type(kind))
 
 
 def has_time(kind: DataType) -> bool:
     """Return True if a value of the type is, or holds anywhere, a date or a timestamp."""
-    return any(part.simpleString() in _TIMES for part in _parts(kind))
+    return any(part.simpleString() in _TIMES for part in parts_of_type(kind))
 
 
 def holds_map(kind: DataType) -> bool:
@@ -193,21 +193,6 @@ def holds_map(kind: DataType) -> bool:
     from pyspark.sql.types import MapType
 
     return any(
-        isinstance(part, MapType) or part.simpleString() == "variant" for part in _parts(kind)
+        isinstance(part, MapType) or part.simpleString() == "variant"
+        for part in parts_of_type(kind)
     )
-
-
-def _parts(kind: DataType) -> Iterator[DataType]:
-    """Yield a type and those of all that its values hold."""
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    yield kind
-    inner: Sequence[DataType] = ()
-    if isinstance(kind, ArrayType):
-        inner = [kind.elementType]
-    elif isinstance(kind, MapType):
-        inner = [kind.keyType, kind.valueType]
-    elif isinstance(kind, StructType):
-        inner = [field.dataType for field in kind.fields]
-    for part in inner:
-        yield from _parts(part)

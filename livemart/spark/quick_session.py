@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from livemart.arrow.variants import holds_type
 from livemart.limits import FEW_HANDLED_ROWS, FEW_STATEMENT_ROWS
 
 if TYPE_CHECKING:
@@ -157,17 +158,9 @@ def _has_maps(tables: Sequence[ReadRows], texts: Iterable[str]) -> bool:
     Every landed table has such a column, `_rescued_data`: to read the table is not to read it.
     """
     fields = (field for table in tables for field in table.schema)
-    names = {re.escape(field.name) for field in fields if _holds_map(field.type)}
+    names = {re.escape(field.name) for field in fields if holds_type(field.type, pa.types.is_map)}
     words = [_MAP.pattern]
     if names:
         words += [_ALL_COLUMNS, rf"(?<!\w)(?:{'|'.join(sorted(names))})(?!\w)"]
     is_any = re.compile("|".join(words), re.IGNORECASE)
     return any(map(is_any.search, texts))
-
-
-def _holds_map(kind: pa.DataType) -> bool:
-    if pa.types.is_map(kind):
-        return True
-    if not pa.types.is_nested(kind):
-        return False
-    return any(_holds_map(kind.field(place).type) for place in range(kind.num_fields))

@@ -5,6 +5,7 @@ Used wherever Arrow rows meet Spark's SQL. Its inverse is `arrow/types.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,15 +26,25 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 def has_variant(kind: DataType) -> bool:
     """Return True if a value of the type is a VARIANT or holds one."""
-    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+    from pyspark.sql.types import VariantType
 
+    return any(isinstance(part, VariantType) for part in parts_of_type(kind))
+
+
+def parts_of_type(kind: DataType) -> Iterator[DataType]:
+    """Yield a type and those of all that its values hold."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    yield kind
+    inner: Sequence[DataType] = ()
     if isinstance(kind, ArrayType):
-        return has_variant(kind.elementType)
-    if isinstance(kind, MapType):
-        return has_variant(kind.valueType)
-    if isinstance(kind, StructType):
-        return any(has_variant(field.dataType) for field in kind.fields)
-    return isinstance(kind, VariantType)
+        inner = [kind.elementType]
+    elif isinstance(kind, MapType):
+        inner = [kind.keyType, kind.valueType]
+    elif isinstance(kind, StructType):
+        inner = [field.dataType for field in kind.fields]
+    for part in inner:
+        yield from parts_of_type(part)
 
 
 def type_text(kind: DataType) -> str:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from livemart.arrow.variants import holds_type
 from livemart.delta.log import log_json
 
 _USUAL_COLUMNS = 32
@@ -237,9 +238,7 @@ def has_bounded_field(kind: pa.DataType) -> bool:
 
 def holds_floats(kind: pa.DataType) -> bool:
     """Return True for a type of floats, and for one in which they are nested."""
-    if pa.types.is_nested(kind):
-        return any(holds_floats(kind.field(place).type) for place in range(kind.num_fields))
-    return bool(pa.types.is_floating(kind))
+    return holds_type(kind, pa.types.is_floating)
 
 
 def _paths(path: str, kind: pa.DataType) -> list[str]:
