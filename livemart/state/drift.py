@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
-from typing import Any
 
 
 class DriftKind(StrEnum):
@@ -69,12 +68,6 @@ class DriftedField:
     def __str__(self) -> str:
         noted = f"{self.name} ({self.note})" if self.note else self.name
         return f"{noted}, unused by {' '.join(self.unused_by)}" if self.unused_by else noted
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> DriftedField:
-        """Return the drift that `asdict` has taken apart."""
-        parts = {"kind": DriftKind(content["kind"]), "unused_by": tuple(content["unused_by"])}
-        return cls(**{**content, **parts})
 
 
 # The differences of one source, sorted, each once.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 from livemart.state.drift import (
@@ -35,11 +34,6 @@ def test_fields_of_a_kind_are_told_together() -> None:
         "drift b.x: case-changed Status (the column is status)",
         "drift b.x: undeclared fee (string), unused by orders totals",
     ]
-
-
-def test_a_field_is_read_back_as_it_was_kept() -> None:
-    for field in (TIP, STATUS, FEE):
-        assert DriftedField.of(asdict(field)) == field
 
 
 def test_every_kind_has_a_next_step_and_stands_in_the_documentation() -> None:
