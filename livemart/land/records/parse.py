@@ -2,30 +2,98 @@
 
 Used by every part of a delivery: in the driver for a micro-batch that it holds, in Spark's workers
 for a larger one. One table of formats, so that both land the same rows.
+
+Arrow reads a run of JSON at once, one object a line, or it is read exactly.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.json as pj
 
+from livemart.land.records.columns import UnlikeError, from_text, text_type
 from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
-from livemart.land.records.exact_values import MalformedError, decode_text
-from livemart.land.records.json_lines import read_json_lines
+from livemart.land.records.debezium.change_record import ChangeRecords
+from livemart.land.records.exact_values import MalformedError, decode_text, parse_json
 from livemart.land.records.judge import Chunk, Group, judge, malformed
+from livemart.land.records.misread import misread_json
 from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.origin import Place
+from livemart.land.records.pieces import read_in_pieces
 from livemart.land.records.runs import WHOLE, CutLine, KeyedLine, Lines, Span
 from livemart.land.records.typed.avro_rows import read_avro
 from livemart.land.records.typed.parquet_rows import parquet_spans, read_parquet
 from livemart.project.sources import TEXT_COLUMN
 
 _RUN_RECORDS = 8_192
+
+
+def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
+    """Return the rows of some lines, and the lines that could not become one.
+
+    Args:
+        group: columns of the records.
+        lines: line number and content without the line's end; blank lines left out.
+    """
+    if group.record_rules.envelope is not None:
+        options = group.record_rules.envelope_options
+        changes = ChangeRecords(group.schema.columns, group.rules[0].row_rules.keys, options)
+        return read_one_by_one(group, lines, changes.fields)
+    kind = text_type(pa.struct(list(group.schema.arrow)))
+    fast = None if kind is None else partial(_by_arrow, group, pa.schema(list(kind)))
+    return read_in_pieces(group, lines, fast, partial(read_one_by_one, group, fields=parse_object))
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Return a JSON object with numbers as they are written.
+
+    Raises:
+        MalformedError: as `parse_json`, or not an object; it says what else the content looks like.
+    """
+    try:
+        value = parse_json(raw)
+    except MalformedError as error:
+        if looks := misread_json(raw):
+            raise MalformedError(f"{looks} ({error})") from error
+        raise
+    if type(value) is not dict:
+        is_twice = type(value) is str and value.lstrip().startswith("{")
+        raise MalformedError(
+            "not a JSON object" + (": an object in a text, encoded twice" if is_twice else "")
+        )
+    return value
+
+
+def _by_arrow(
+    group: Group, schema: pa.Schema, contents: Sequence[bytes], data: bytes
+) -> list[pa.Array]:
+    """Return the columns of a run of lines; raises if the exact reader could see them otherwise.
+
+    Raises:
+        UnlikeError, pa.ArrowException.
+    """
+    # An object that starts and ends its line cannot reach into the next one. Other texts are not
+    # given to Arrow at all: its parser crashes on a line that holds `null` alone.
+    if not all(raw[0] == 0x7B and raw[-1] == 0x7D for raw in contents) or b"\\u0000" in data:
+        raise UnlikeError
+    read = pj.read_json(
+        io.BytesIO(data),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+    )
+    empty_is_null = group.record_rules.empty_is_null
+    return [
+        from_text(read.column(field.name).combine_chunks(), field.type, empty_is_null)
+        for field in group.schema.arrow
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,38 +1,50 @@
 """Reads the messages of a record log to judged rows.
 
 Used for each range of a record log, by the driver as by Spark's workers.
+
+A change record of Debezium in Avro is read as the one that JsonConverter would have written: its
+values as they are encoded, beside their schema.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from livemart.land.reasons import LetterReason
 from livemart.land.records.csv_rows import read_csv_rows, split_records
-from livemart.land.records.exact_values import MalformedError
+from livemart.land.records.debezium.change_record import ChangeRecords, opened_json
+from livemart.land.records.debezium.connect_schemas import connect_schema, without_logical_types
+from livemart.land.records.debezium.encodings import Schema
+from livemart.land.records.exact_values import MalformedError, NoRowError, refuse_characters
 from livemart.land.records.judge import Chunk, Group, Refused, judge, malformed, to_rows
-from livemart.land.records.messages.avro_changes import NO_CONTENT, read_avro_changes
 from livemart.land.records.messages.avro_records import (
     decode_record,
     definitions_of,
+    is_numbered,
     parse_definitions,
 )
 from livemart.land.records.messages.message import Message, Record
 from livemart.land.records.messages.parts import PartColumns
-from livemart.land.records.one_by_one import require_size
+from livemart.land.records.messages.registry import Definitions
+from livemart.land.records.one_by_one import read_one_by_one, require_size
 from livemart.land.records.origin import Place
 from livemart.land.records.parse import typed_chunks
 from livemart.land.records.runs import KeyedLine, Lines
-from livemart.land.records.typed.typed_records import read_typed_records
+from livemart.land.records.typed.typed_records import as_in_json, read_typed_records, written_record
+from livemart.project.graph import RecordRules
 
 _ENDS = b"\r\n"
 _NO_CONTENT = (
     "the message has no content: if that deletes its key, map `message: {key: ..., tombstone: ...}`"
 )
+_KEPT = 1_024
+NO_CONTENT = b"null"
 
 
 def read_messages(group: Group, place: Place, run: Sequence[Record]) -> Iterator[pa.Table]:
@@ -141,3 +153,68 @@ def _without_content(group: Group, numbers: Sequence[int]) -> Chunk:
     values = [[None] * len(group.schema.columns)] * len(numbers)
     rows = to_rows(group, values, [{}] * len(numbers))
     return Chunk(rows, numbers, lambda row: b"", [])
+
+
+def read_avro_changes(group: Group, messages: Sequence[tuple[int, bytes]]) -> Chunk:
+    """Return the rows of some messages, and the messages that could not become one.
+
+    Args:
+        group: columns of the records; its rules say how to read them.
+        messages: offset and content of each, a `KeyedLine` if its key is known; `NO_CONTENT` for
+            one without.
+
+    Raises:
+        RegistryAwayError: a schema cannot be had at present.
+    """
+    rules = group.record_rules
+    keys = group.rules[0].row_rules.keys
+    changes = ChangeRecords(group.schema.columns, keys, rules.envelope_options)
+
+    def fields(raw: bytes) -> dict[str, Any]:
+        if raw == NO_CONTENT:
+            raise NoRowError("a tombstone")
+        row = changes.row(*_opened(raw, rules), lambda: _key(raw, rules))
+        # As those of JSON are refused before they are read.
+        refuse_characters(row)
+        return row
+
+    chunk = read_one_by_one(group, messages, fields)
+    # A letter is read by people.
+    refused = [replace(letter, record=_legible(letter.record, rules)) for letter in chunk.refused]
+    return replace(chunk, record=lambda row: _legible(chunk.record(row), rules), refused=refused)
+
+
+class _Form(NamedTuple):
+    """How records of a schema are decoded, and the types that JsonConverter would write."""
+
+    avro: Any
+    connect: Schema
+
+
+@lru_cache(maxsize=_KEPT)
+def _form(definitions: Definitions) -> _Form:
+    connect = connect_schema(parse_definitions(definitions, expand=True))
+    plain = tuple(json.dumps(without_logical_types(json.loads(text))) for text in definitions)
+    return _Form(parse_definitions(plain), connect)
+
+
+def _opened(raw: bytes, rules: RecordRules) -> tuple[Schema, Any]:
+    """Return schema and content of a record."""
+    definitions, body = definitions_of(raw, rules)
+    form = _form(definitions)
+    return form.connect, as_in_json(decode_record(body, form.avro))
+
+
+def _key(raw: bytes, rules: RecordRules) -> tuple[Schema | None, Any]:
+    """Return schema and content of a message's key, which may be JSON beside content in Avro."""
+    key = raw.key if isinstance(raw, KeyedLine) else None
+    if key is not None and rules.schema_registry is not None and is_numbered(key):
+        return _opened(key, rules)
+    return opened_json(key)
+
+
+def _legible(raw: bytes, rules: RecordRules) -> bytes:
+    try:
+        return written_record(_opened(raw, rules)[1])
+    except MalformedError:
+        return raw

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from livemart.land.records.exact_values import TooLargeError
-from livemart.land.records.json_lines import parse_object
 from livemart.land.records.judge import MAX_RECORD_BYTES
 from livemart.land.records.one_by_one import read_one_by_one, require_size
+from livemart.land.records.parse import parse_object
 from livemart.land.records.runs import CutLine
 from tests.unit.land.records.rows import group_of
 
