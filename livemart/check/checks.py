@@ -4,6 +4,9 @@ Used by run as the last step of a batch. A test costs nothing if none of its tab
 costs little if the new rows prove that it still passes, or if new and gone rows show how many rows
 now fail. Every other test runs in full, as dbt compiled it, many in one statement. A test without
 a proof goes the full way, so that all ways give the same answer.
+
+Rows that fail a test that holds a snapshot back are written as short lines: who mends it sees a few
+of them at once. Values are cut and signs that a terminal would obey are written out.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from livemart.check.failing_rows import MOST_ROWS, failing_row
 from livemart.check.proofs import ChangedTest, Prover
 from livemart.check.versions import CheckedVersions
 from livemart.delta.warehouse import Warehouse
@@ -41,6 +43,10 @@ _TESTS_A_STATEMENT = 20
 # Rows are read again for each, and a stream that is held does so with each batch.
 _MOST_SHOWN = 5
 _WAITS = "a model that it reads is set aside"
+MOST_ROWS = 3
+_MOST_COLUMNS = 12
+_MOST_SIGNS = 60
+_MORE = "\u2026"
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,3 +378,31 @@ class _Reader:
         name = f"livemart_check_{len(self._rows)}"
         self._rows[name] = rows
         return name
+
+
+def failing_row(names: Sequence[str], values: Sequence[str | None]) -> str:
+    """Return a row as one line.
+
+    Args:
+        names: of the columns.
+        values: as text, None for NULL.
+
+    >>> failing_row(["id", "note"], ["7", "two\\nlines"])
+    'id=7, note=two\\\\nlines'
+    >>> failing_row(["id", "note"], [None, "x" * 100])[:20]
+    'id=null, note=xxxxxx'
+    """
+    cells = [f"{_cut(name)}={_cut(value)}" for name, value in zip(names, values, strict=True)]
+    more = [_MORE] if len(cells) > _MOST_COLUMNS else []
+    return ", ".join(cells[:_MOST_COLUMNS] + more)
+
+
+def _cut(text: str | None) -> str:
+    if text is None:
+        return "null"
+    short = text if len(text) <= _MOST_SIGNS else text[:_MOST_SIGNS] + _MORE
+    return "".join(sign if sign.isprintable() else _written_out(sign) for sign in short)
+
+
+def _written_out(sign: str) -> str:
+    return sign.encode("unicode_escape").decode("ascii")

@@ -1,24 +1,31 @@
 """Reads the changes of a model behind a position, in pages that end between two snapshots.
 
 Used by the snapshot view. Behind a position that the store does not know there is a reset.
+
+A reader who has only the rows that fulfil the conditions of a query gets the changes of exactly
+these rows. A row that begins to fulfil them is an insert, one that no longer does a delete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from livemart.store.change_conditions import row_test, seen_as
 from livemart.store.positions import Position, mark_of
-from livemart.store.predicates import ColumnCondition, change_predicates, change_values
+from livemart.store.predicates import COMPARE, ColumnCondition, change_predicates, change_values
 from livemart.store.schema import CHANGES, PUBLISHED
 from livemart.store.served import Change, ChangePage, Published, ServedModel
 from livemart.store.store import StoredModel
+from livemart.store.value_forms import parse_served_value
 
 _ORDER = (CHANGES.c.snapshot_id, CHANGES.c.position)
+# Returns True if a row, as the change log holds it, fulfils all conditions.
+Judgment = Callable[[Mapping[str, Any]], bool]
 
 
 def known_mark(connection: Connection, stored: StoredModel, snapshot_id: int) -> str | None:
@@ -98,3 +105,56 @@ def _later(served: ServedModel, after: Position, tenants: frozenset[str] | None)
     # An index finds the first snapshot; the few changes of it that are known are passed over.
     is_rest = sa.or_(CHANGES.c.snapshot_id > after.within, CHANGES.c.position > after.position)
     return query.where(CHANGES.c.snapshot_id >= after.within, is_rest)
+
+
+def row_test(served: ServedModel, conditions: Sequence[ColumnCondition]) -> Judgment:
+    """Return the test of rows by conditions; see `ColumnCondition`."""
+    kinds = served.kinds
+    tests = [
+        (condition.column, _value_test(kinds[condition.column], condition))
+        for condition in conditions
+    ]
+    return lambda row: all(test(row[name]) for name, test in tests)
+
+
+def seen_as(change: Change, before: Mapping[str, Any] | None, fulfils: Judgment) -> Change | None:
+    """Return a change for a reader of the rows that fulfil conditions; None if it sees none.
+
+    Args:
+        change: of a row.
+        before: the values that an update replaced.
+        fulfils: the test of a row.
+    """
+    is_in = fulfils(change.row)
+    if change.op != "update":
+        return change if is_in else None
+    old = {**change.row, **(before or {})}
+    was_in = fulfils(old)
+    if was_in and is_in:
+        return change
+    if is_in:
+        return replace(change, op="insert")
+    return replace(change, op="delete", row=old) if was_in else None
+
+
+def _value_test(kind: str, condition: ColumnCondition) -> Callable[[Any], bool]:
+    if condition.operator == "is":
+        return lambda plain: (plain is None) is condition.value
+    if condition.operator == "in":
+        values = {_in_order(value) for value in condition.value}
+        return lambda plain: plain is not None and _stored(kind, plain) in values
+    compare, bound = COMPARE[condition.operator], _in_order(condition.value)
+    return lambda plain: plain is not None and bool(compare(_stored(kind, plain), bound))
+
+
+def _stored(kind: str, plain: Any) -> Any:
+    """Return the compared form of a value that the change log holds as JSON."""
+    is_written = isinstance(plain, str) and kind != "string"
+    return _in_order(parse_served_value(kind, plain) if is_written else plain)
+
+
+def _in_order(value: Any) -> Any:
+    """Return a key by which Python compares as the databases do: NaN is above all numbers."""
+    if isinstance(value, float):
+        return (True, 0.0) if math.isnan(value) else (False, value)
+    return value

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Any
 
 import pytest
 
+from livemart.store.change_pages import row_test, seen_as
 from livemart.store.positions import Position
+from livemart.store.predicates import ColumnCondition as Where
 from livemart.store.reader import StoreReader
-from livemart.store.served import Change
+from livemart.store.served import Change, Op, ServedModel
 from tests.serve.owner.order_versions import fill, orders
 from tests.store.stores import changes_of
+
+MODEL = ServedModel(
+    "m", (("id", "int"), ("n", "bigint"), ("ratio", "double"), ("tags", "json")), ("id",), None
+)
+IS_LARGE = row_test(MODEL, [Where("n", "gt", 2**53 + 1)])
 
 
 def test_a_page_ends_between_two_snapshots_whatever_its_limit(
@@ -94,3 +103,41 @@ def test_a_page_that_may_not_be_read_here_is_many_and_one_inside_a_snapshot_has_
             inside = Position(1, whole.mark_before, change.snapshot_id, change.position)
             rest = view.changes("orders", inside, None, 100)
             assert (rest.changes, rest.upto) == (whole.changes[place + 1 :], whole.upto)
+
+
+@pytest.mark.parametrize(
+    ("op", "before", "after", "seen"),
+    [
+        ("insert", None, str(2**53 + 2), "insert"),
+        ("insert", None, 7, None),
+        ("update", "9007199254740994", "9007199254740995", "update"),
+        ("update", 1, "9007199254740995", "insert"),
+        ("update", "9007199254740994", 1, "delete"),
+        ("update", "9007199254740994", None, "delete"),
+        ("update", 1, 2, None),
+        ("delete", None, "9007199254740994", "delete"),
+        ("delete", None, str(2**53 + 1), None),
+    ],
+)
+def test_a_row_that_begins_to_fulfil_conditions_is_inserted_and_one_that_ends_is_deleted(
+    op: Op, before: Any, after: Any, seen: str | None
+) -> None:
+    change = Change("m", 7, 3, op, {"id": 1, "n": after, "ratio": 0.5, "tags": None})
+
+    found = seen_as(change, {"n": before} if op == "update" else None, IS_LARGE)
+
+    assert (found and found.op) == seen
+    if found is not None:
+        shown = before if (op, seen) == ("update", "delete") else after
+        assert found.row == {"id": 1, "n": shown, "ratio": 0.5, "tags": None}
+        assert (found.model, found.snapshot_id, found.position) == ("m", 7, 3)
+
+
+def test_values_that_an_update_did_not_replace_count_on_both_sides() -> None:
+    change = Change("m", 7, 0, "update", {"id": 1, "n": 2, "ratio": "NaN", "tags": ["a"]})
+
+    for condition in (Where("ratio", "gte", math.inf), Where("tags", "is", False)):
+        found = seen_as(change, {"n": 1}, row_test(MODEL, [condition]))
+        assert found is change
+    assert seen_as(change, {"n": 1}, row_test(MODEL, [Where("ratio", "lt", math.nan)])) is None
+    assert seen_as(change, {}, row_test(MODEL, [])) is change

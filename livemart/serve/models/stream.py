@@ -1,6 +1,8 @@
 """Pushes every change of a served model, once and in order.
 
 Used by those who keep a copy of a model. A client that is too far behind gets all rows again.
+
+Streams that are equally far and follow the same rows share a page of changes, written once.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.live.hub import Hub
+from livemart.serve.live.readings import Readings
 from livemart.serve.live.snapshot_json import event, snapshot_head, to_json
 from livemart.serve.live.streams import (
     STREAM_CONTENT,
@@ -31,16 +34,18 @@ from livemart.serve.live.streams import (
     retry_while_away,
     stream_response,
 )
-from livemart.serve.models.changes import MOST_RESET, read_page
 from livemart.serve.models.event_ids import EventIds
 from livemart.serve.models.pull import CONDITIONS, ModelName, find_model, read_asked
-from livemart.serve.models.written_changes import MOST_RESET_BYTES, Followed, Page
-from livemart.serve.shares.shares import Shares, owner_of
+from livemart.serve.models.written_changes import MOST_RESET_BYTES, Followed, Page, write_page
+from livemart.serve.shares.round_robin import LINE
+from livemart.serve.shares.shares import Shares, owner_of, shared_turn
 from livemart.store.positions import Position
 
 _PATH = "/v1/models/{name}/stream"
 
 model_stream_router = APIRouter(tags=["streams"])
+# Rows of a reset: they are in memory all at once.
+MOST_RESET = 50_000
 
 
 @model_stream_router.get(
@@ -138,3 +143,29 @@ async def _tell_changes(
             marked = position
             event_id = followed.ids.write(position)
             yield event("snapshot", to_json(snapshot_head(published)), event_id)
+
+
+async def read_page(
+    request: Request, caller: Caller, followed: Followed, position: Position
+) -> Page | None:
+    """Return the changes behind a position; None if the model can no longer be followed."""
+    readings = part_of(request, Readings)
+    # Others share the page of all changes: it waits behind nothing that this caller alone wants.
+    line = "filtered changes" if followed.conditions else "changes"
+
+    async def load() -> Page | None:
+        if followed.conditions:
+            # It may look through all rows and find none: it is this caller's, as a pull is.
+            LINE.set(owner_of(request, caller))
+        async with shared_turn(request, caller, line) as held:
+            asked = (followed, position, MOST_RESET)
+            small = await readings.read_fresh(lambda view: write_page(view, *asked, is_small=True))
+            page = small.value
+            if page is not None and page.is_too_large:
+                is_own = page.is_reset or followed.conditions
+                async with shared_turn(request, caller, "large" if is_own else "large changes", 1):
+                    page = (await readings.read_aside(write_page, *asked)).value
+            held.rows = page.read if page else 0
+            return page
+
+    return await readings.share(("changes", followed, position), load)

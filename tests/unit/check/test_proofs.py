@@ -11,7 +11,7 @@ import pytest
 from livemart.arrow.bags import WEIGHT
 from livemart.check import checks
 from livemart.check.checks import TestResult, run_checks
-from livemart.check.proofs import Prover
+from livemart.check.proofs import SHOWN_BY_NEW_ROWS, Prover, columns_unique_together
 from livemart.check.versions import CheckedVersions
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.sql.flatten import Flat
@@ -270,3 +270,37 @@ def test_what_was_known_of_other_versions_is_not_used() -> None:
 
     assert asked == [TEST]
     assert (result.failures, result.how) == (5, "full")
+
+
+def make_test(kind: str, column: str | None = None, **arguments: Any) -> DataTest:
+    return DataTest("test.m.t", "t", kind, column, arguments, "error", "", (), None, "")
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        (make_test("unique", "`Shop` "), ("Shop",)),
+        (make_test("unique_combination_of_columns", combination_of_columns=["a", "b"]), ("a", "b")),
+        (make_test("unique_combination", columns=["a"]), ("a",)),
+        (make_test("not_null", "a"), ()),
+    ],
+)
+def test_columns_that_are_unique_together(test: DataTest, expected: tuple[str, ...]) -> None:
+    assert columns_unique_together(test) == expected
+
+
+def test_new_rows_show_nothing_of_keys_that_spark_finds_equal_and_arrow_does_not() -> None:
+    rows = pa.table({"d": [-0.0, 0.0], WEIGHT: [1, 1]})
+
+    shown = SHOWN_BY_NEW_ROWS["unique"](make_test("unique", "d"), rows, lambda **_: rows)
+
+    assert not shown
+
+
+@pytest.mark.parametrize(("n", "expected"), [([1, 2], True), ([1, None], False)])
+def test_new_rows_show_that_a_column_is_not_null(n: list[int | None], expected: bool) -> None:
+    rows = pa.table({"N": n, WEIGHT: [1, 1]})
+
+    shown = SHOWN_BY_NEW_ROWS["not_null"](make_test("not_null", "n"), rows, None)  # type: ignore[arg-type]
+
+    assert shown is expected
