@@ -71,7 +71,7 @@ def render_history(snapshots: Sequence[SnapshotHistory]) -> str:
                 f"  {short_name(model.model)}",
                 f"{model.rows_changed:,}",
                 model.strategy,
-                _took(model),
+                f"{model.took_s:.2f} s",
             )
             for model in row.models
             if model.rows_changed or model.strategy != _UNCHANGED
@@ -99,7 +99,3 @@ def _of_model(unique_id: str, state: ModelState) -> ModelHistory:
     took_s = state.took_ms / 1000
     counts = (state.rows_changed, took_s)
     return ModelHistory(unique_id, state.version, state.strategy, state.reason, *counts)
-
-
-def _took(model: ModelHistory) -> str:
-    return f"{model.took_s:.2f} s"

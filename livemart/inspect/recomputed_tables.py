@@ -2,10 +2,13 @@
 
 Used by `verify`. Sources and inputs are the tables of the snapshot; a model is the rows that came
 out of its SQL now, until the caller names its stored rows instead.
+
+Near some words of SQL that only Spark reads, rows that differ are no certain fault.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,9 +20,16 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
 from livemart.limits import FEW_STATEMENT_ROWS
 from livemart.plan.project_plans import ProjectPlans, views_of
+from livemart.plan.relations.aggregate_calls import ORDER_DEPENDENT
+from livemart.plan.sql.determinism import (
+    APPROXIMATE_AGGREGATES,
+    BARE_FUNCTIONS,
+    FILE_COLUMN,
+    SPECIAL_TIMES,
+    VOLATILE_FUNCTIONS,
+)
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
-from livemart.plan.unread_text import unsure_words
 from livemart.project.graph import Project
 from livemart.project.sessions import session_of
 from livemart.run.draft import table_versions
@@ -33,9 +43,15 @@ from livemart.storage.location import Location, StoragePlace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
 # Spark's note on a column of windows.
 _WINDOW = "spark.timeWindow"
+_WORD = re.compile(r"[a-z_]\w*")
+_CALL = re.compile(r"([a-z_]\w*)\s*\(")
+_TIME = re.compile(rf"'\s*({'|'.join(sorted(SPECIAL_TIMES))})\b")
+# These take some of the rows that tie, or one order of several.
+_TYING = frozenset({"limit", "offset", "over", "nearest", "tablesample"})
+_UNSURE_WORDS = _TYING | BARE_FUNCTIONS | {FILE_COLUMN}
+_UNSURE_CALLS = VOLATILE_FUNCTIONS | ORDER_DEPENDENT | APPROXIMATE_AGGREGATES | {"unix_timestamp"}
 
 
 @dataclass(eq=False)
@@ -191,3 +207,19 @@ class RecomputedTables:
             with suppress(LivemartError):
                 return self.warehouse.column_kinds(relation, version)
         return None
+
+
+def unsure_words(text: str) -> tuple[str, ...]:
+    """Return the words of a text for which two runs over the same rows may differ, sorted.
+
+    They may be more than really do: a column, a text or a comment may hold one of them.
+
+    >>> unsure_words("from t |> extend Rand (7) as r |> aggregate max(first) |> limit 3")
+    ('limit', 'rand')
+    >>> unsure_words("select js:a from t where x > date'2026-01-01'")
+    ()
+    """
+    text = text.lower()
+    words = _UNSURE_WORDS.intersection(_WORD.findall(text))
+    calls = _UNSURE_CALLS.intersection(_CALL.findall(text))
+    return tuple(sorted({*words, *calls, *_TIME.findall(text)}))

@@ -3,6 +3,9 @@
 Used by the commands that write. The note in the warehouse is the one that counts; a serving store
 elsewhere gets a copy, for a server that cannot see the warehouse. Neither a full disk nor a store
 that is away ever stops a run.
+
+Linux says below /proc how much memory a run holds, this process and the JVM that it has started;
+elsewhere nothing is known.
 """
 
 from __future__ import annotations
@@ -12,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from livemart.conflicts import is_another_writers
 from livemart.errors import LivemartError, causes, first_lines, full_disk
-from livemart.observe.memory_use import memory_use
 from livemart.project.node_results import NodeProgress
 from livemart.run import events
 from livemart.run.events import BatchOutcome, RunEvent
@@ -26,6 +29,7 @@ from livemart.state.last_run import (
     BuildProgress,
     Ending,
     LastRun,
+    MemoryUse,
     NewestBatch,
     RunFailure,
     RunTotals,
@@ -36,6 +40,8 @@ from livemart.state.last_run import (
 )
 from livemart.state.lock import who_holds
 from livemart.state.places import LocalFolder
+from livemart.storage.opening import open_storage
+from livemart.storage.storage import Storage
 
 if TYPE_CHECKING:
     from livemart.project.graph import Project
@@ -295,3 +301,34 @@ def _tests(newest: NewestBatch | None) -> Mapping[str, TestStanding]:
 
 def _took_s(snapshot: Snapshot) -> float:
     return (snapshot.finished_at - snapshot.started_at).total_seconds()
+
+
+def memory_use(proc: Path = Path("/proc")) -> MemoryUse | None:
+    """Return the memory of this process and its JVM; None where the system does not say."""
+    processes = open_storage(proc)
+    python_bytes = _resident_bytes(processes, "self")
+    if python_bytes is None:
+        return None
+    resident = (_resident_bytes(processes, pid) for pid in _jvms(processes))
+    return MemoryUse(python_bytes, sum(size for size in resident if size is not None))
+
+
+def _jvms(processes: Storage) -> list[str]:
+    """Return the ids of the JVMs below this process.
+
+    Each thread names the processes that it has started; one may end between two looks.
+    """
+    threads = processes.folders("self/task")
+    pids = [pid for it in threads for pid in _text(processes, f"self/task/{it}/children").split()]
+    return [pid for pid in pids if _text(processes, f"{pid}/comm").strip() == "java"]
+
+
+def _resident_bytes(processes: Storage, pid: str) -> int | None:
+    words = _text(processes, f"{pid}/statm").split()
+    return int(words[1]) * os.sysconf("SC_PAGE_SIZE") if len(words) > 1 else None
+
+
+def _text(processes: Storage, name: str) -> str:
+    with suppress(OSError):
+        return processes.get(name).decode(errors="replace")
+    return ""

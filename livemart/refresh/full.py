@@ -2,6 +2,10 @@
 
 Used for new and rebuilt models, and where no strategy holds. Only the rows that really changed are
 written. Few rows are read into Arrow, as for other strategies; Spark reads more of them itself.
+
+Before a model's table is created again, its columns are compared with its contract, as dbt does it.
+Names are compared as they are written; types are equal if Spark knows them by one name:
+`varchar(10)` is a string.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from livemart.plan.reasons import READS_A_NOTE
 from livemart.plan.sql.determinism import FILE_COLUMN
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.stored_queries import StoredQuery
+from livemart.project.graph import Model
 from livemart.project.sessions import session_of
 from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
@@ -32,12 +37,11 @@ from livemart.refresh.lane import stamped
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.views import BatchViews
 from livemart.spark.arrow_views import rows_of
-from livemart.spark.contracts import require_contract
 from livemart.spark.differences import counted_difference, typed_columns
 from livemart.spark.model_errors import ModelFailedError
 from livemart.spark.quick_session import session_for
 from livemart.spark.types import spark_schema
-from livemart.spark_sql import quoted
+from livemart.spark_sql import quoted, unquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -260,3 +264,38 @@ def _is_like(query: StructType, stored: PinnedTable) -> bool:
         for schema in (query, spark_schema(stored.schema))
     )
     return next(columns) == next(columns)
+
+
+def require_contract(spark: SparkSession, model: Model, query: str) -> None:
+    """Check a model whose contract is enforced.
+
+    Raises:
+        ModelFailedError: naming every column that is not as the contract says.
+    """
+    if not model.is_contracted:
+        return
+    promised = ", ".join(
+        f"cast(null as {column.data_type or 'void'}) as {quoted(unquoted(column.name))}"
+        for column in model.columns
+    )
+    contract = dict(spark.sql(f"select {promised}").dtypes) if promised else {}
+    if breaches := contract_breaches(contract, dict(spark.sql(query).dtypes)):
+        raise ModelFailedError(
+            model,
+            f"{model.file}: its enforced contract is violated: {'; '.join(breaches)}",
+            hint="change the model, or the columns of its contract",
+        )
+
+
+def contract_breaches(contract: Mapping[str, str], actual: Mapping[str, str]) -> list[str]:
+    """Return the differences between two sets of columns, each a type by name."""
+    breaches = []
+    for name, promised in contract.items():
+        if name not in actual:
+            breaches.append(f"{name} ({promised}) is missing")
+        elif actual[name] != promised:
+            breaches.append(f"{name} is {actual[name]}, not {promised}")
+    breaches += [
+        f"{name} ({actual[name]}) is not in it" for name in actual.keys() - contract.keys()
+    ]
+    return sorted(breaches)

@@ -4,15 +4,22 @@ Used by `BatchRunner`. Once all that a model reads is refreshed, its questions a
 table that they name has changed. With another answer the model is compiled again: it stays
 incremental as long as its SQL stays the same. With other SQL it waits, and so do the models that
 read it; once all others have ended the batch begins again, and the finished models stay.
+
+Data tests may make tables while they are compiled. In a run of dbt's a package drops them at its
+end. A refresh has no such end, and the checks still read them: they are dropped once the tests have
+made others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import structlog
+
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError
 from livemart.plan.project_plans import broken_policies, views_of
 from livemart.plan.reasons import Inapplicable
@@ -27,7 +34,8 @@ from livemart.refresh.context import SqlChanged
 from livemart.refresh.inputs import PinnedInputs
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register
-from livemart.spark.test_tables import renew_test_tables
+from livemart.state.atomic_files import read_state_file, write_state_file
+from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -310,3 +318,43 @@ def _refreshed_before(project: Project, unique_id: str) -> set[str]:
                 stack.append(parent)
                 relations.add(project.models[parent].relation)
     return relations
+
+
+def renew_test_tables(
+    spark: SparkSession,
+    warehouse: Warehouse,
+    project: Project,
+    tables: Mapping[str, Sequence[str]],
+) -> None:
+    """Drop the tables of earlier batches that no test has made again, and keep note of these.
+
+    A batch that was killed in between runs again, as the same run: it makes the same names.
+
+    Args:
+        spark: with its own JVM.
+        warehouse: holds the tables.
+        project: its models and sources are never dropped.
+        tables: the relations that each test has made in this batch, by unique id.
+    """
+    place = StateFolder(warehouse.place).test_tables
+    now = sorted({relation for relations in tables.values() for relation in relations})
+    before = read_state_file(place, list[str]) or []
+    if now == before:
+        return
+    of_project = {model.relation for model in project.models.values()}
+    of_project |= {source.relation for source in project.sources.values()}
+    for relation in before:
+        if relation not in now and relation not in of_project:
+            _drop(spark, warehouse, relation)
+    write_state_file(place, now)
+
+
+def _drop(spark: SparkSession, warehouse: Warehouse, relation: str) -> None:
+    spark.sql(f"drop table if exists {name_of(relation)}")
+    # Spark leaves the files of a table that was given a location.
+    jvm: Any = spark._jvm
+    session: Any = spark._jsparkSession
+    folder = jvm.org.apache.hadoop.fs.Path(warehouse.storage(relation).location.spark_url)
+    files = folder.getFileSystem(session.sessionState().newHadoopConf())
+    files.delete(folder, True)
+    structlog.get_logger().debug("test_table_dropped", relation=relation)

@@ -25,7 +25,7 @@ from livemart.refresh import touched_rows as clock_windows
 from livemart.refresh.inputs import Input, PinnedInputs
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import PinnedTable
-from livemart.refresh.running_totals import Starts
+from livemart.refresh.running import Starts
 from livemart.state.places import LocalFolder
 from tests.project_run import reasons
 

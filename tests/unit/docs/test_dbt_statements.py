@@ -56,7 +56,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "an enforced contract": (
         "integration/run/dbt_features::a_model_that_breaks_its_contract_is_refused_as_dbt_refuses_it",
-        "unit/spark/contracts::each_column_that_differs_is_named",
+        "unit/refresh/full::each_column_that_differs_is_named",
     ),
     "exposures": ("unit/project/dbt::exposures_are_read",),
     "hooks that define": ("unit/project/session_spec::the_list_of_what_defines_is_closed",),
@@ -109,11 +109,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "`delta.logRetentionDuration`": _HELD,
     "`delta.checkpointInterval`": _HELD,
     "An edit that cannot": (
-        "integration/run/follower::a_stream_follows_the_edits_of_its_project",
+        "integration/run/stream::a_stream_follows_the_edits_of_its_project",
         "unit/observe/progress::an_edit_that_is_refused_is_told_in_red",
     ),
     "While that is so": (
-        "integration/run/follower::"
+        "integration/run/stream::"
         "a_table_built_beside_the_stream_is_not_put_back_while_an_edit_is_refused",
     ),
     "`livemart.yml`, flags": (

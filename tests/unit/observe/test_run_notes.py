@@ -15,7 +15,7 @@ import pytest
 
 from livemart.conflicts import TableChangedError
 from livemart.errors import ConfigError, RefreshError
-from livemart.observe.run_notes import RunNotes
+from livemart.observe.run_notes import RunNotes, memory_use
 from livemart.project.node_results import NodeProgress
 from livemart.run.events import BatchBegan, BatchEnded, BatchRetried, RecordsLanded, StepBegan
 from livemart.settings import load_settings
@@ -23,6 +23,7 @@ from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.last_run import (
     BuildProgress,
     LastRun,
+    MemoryUse,
     TestStanding,
     read_last_run,
     run_from_json,
@@ -35,6 +36,7 @@ from tests.unit.observe.outcomes import make_held_outcome, make_landed, make_out
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TOTALS = "model.shop.totals"
 FAILED = RefreshError("MODEL_FAILED", "models/totals.sql:3: no\nmore", hint="mend", models=[TOTALS])
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class _Course:
@@ -253,3 +255,34 @@ def test_a_store_that_is_away_ends_no_run(tmp_path: Path) -> None:
     run = read_last_run(tmp_path)
     assert run is not None
     assert run.ending == "ok"
+
+
+def _process(proc: Path, name: str, comm: str, pages: int) -> Path:
+    folder = proc / name
+    folder.mkdir(parents=True)
+    (folder / "comm").write_text(f"{comm}\n")
+    (folder / "statm").write_text(f"900 {pages} 7 1 0 3 0\n")
+    return folder
+
+
+def test_the_jvm_counts_whichever_thread_has_started_it(tmp_path: Path) -> None:
+    threads = _process(tmp_path, "self", "python", 20) / "task"
+    for thread, children in (("1", "7 8 "), ("2", "9 "), ("3", None)):
+        (threads / thread).mkdir(parents=True)
+        if children is not None:
+            (threads / thread / "children").write_text(children)
+    _process(tmp_path, "7", "java", 300)
+    _process(tmp_path, "8", "git", 5)
+
+    # The process 9 has ended since.
+    assert memory_use(tmp_path) == MemoryUse(20 * _PAGE, 300 * _PAGE)
+
+
+def test_a_system_that_does_not_say_is_unknown(tmp_path: Path) -> None:
+    assert memory_use(tmp_path) is None
+
+
+def test_this_process_holds_memory() -> None:
+    found = memory_use()
+
+    assert found is None or found.python_bytes > 1_000_000

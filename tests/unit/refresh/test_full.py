@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,12 +18,13 @@ from livemart.errors import RefreshError
 from livemart.plan.plan import Inputs, Plan
 from livemart.plan.planner import plan_query
 from livemart.plan.stored_queries import StoredQuery, stored_queries
-from livemart.project.graph import Project
+from livemart.project.graph import Column, Project
 from livemart.refresh import full
 from livemart.refresh.context import BatchContext, BatchMemory
-from livemart.refresh.full import full_query, refresh_full
+from livemart.refresh.full import contract_breaches, full_query, refresh_full, require_contract
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.pinned_table import PinnedTable
+from livemart.spark.model_errors import ModelFailedError
 from livemart.spark.types import spark_schema
 from tests.models import make_model
 
@@ -31,6 +33,7 @@ SQL = (
     " left join delta.`/data/Labels` as l on o.id = l.id"
     " left join other.`Raw`.Orders as x on o.id = x.id"
 )
+PROMISED = {"shop_id": "string", "amount": "decimal(10,2)"}
 
 
 def test_a_table_outside_of_the_warehouse_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -239,3 +242,47 @@ def test_spark_compares_a_table_with_a_file_that_it_alone_can_read(
     refresh.run()
 
     assert [f"`{tmp_path}/s/sales` version as of 1" in query for query in read] == [True]
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected"),
+    [
+        ({"amount": "decimal(10,2)", "shop_id": "string"}, []),
+        (
+            {"amount": "decimal(20,2)", "shop_id": "string"},
+            ["amount is decimal(20,2), not decimal(10,2)"],
+        ),
+        (
+            {"amount": "decimal(10,2)", "shop": "string"},
+            ["shop (string) is not in it", "shop_id (string) is missing"],
+        ),
+    ],
+)
+def test_each_column_that_differs_is_named(actual: dict[str, str], expected: list[str]) -> None:
+    assert contract_breaches(PROMISED, actual) == expected
+
+
+def test_what_spark_says_of_both_is_compared() -> None:
+    columns = (Column("`shop_id`", "varchar(10)"), Column("amount", "decimal(10,2)"))
+    model = make_model("model.m.totals", is_contracted=True, columns=columns)
+    asked: list[str] = []
+
+    def spark(yields: dict[str, str]) -> Any:
+        def sql(text: str) -> Any:
+            asked.append(text)
+            types = yields if text == "query" else PROMISED
+            return SimpleNamespace(dtypes=list(types.items()))
+
+        return SimpleNamespace(sql=sql)
+
+    require_contract(spark(PROMISED), model, "query")
+    with pytest.raises(ModelFailedError, match=r"models/totals\.sql: .*amount \(decimal") as caught:
+        require_contract(spark({"shop_id": "string"}), model, "query")
+    require_contract(spark({}), replace(model, is_contracted=False), "query")
+
+    assert "contract" in caught.value.hint
+    assert (
+        asked[0]
+        == "select cast(null as varchar(10)) as `shop_id`, cast(null as decimal(10,2)) as `amount`"
+    )
+    assert len(asked) == 4
