@@ -30,6 +30,7 @@ from livemart.plan.plan import FinalFlag, Full, Inputs, Moving, Plan, Strategy
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.clock import CLOCK_COLUMN, comparisons_in
 from livemart.plan.relations.relation import Renaming, Scan, bare, column
+from livemart.plan.sql.clock_rows import select_from_clock
 from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.flatten import Flat, Occurrence, is_stage_relation
 from livemart.plan.sql.names import even_out, note_names
@@ -183,6 +184,8 @@ def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Query:
     mark_written(tree)
     note_names(tree)
     aliases = group_aliases(tree)
+    clocks = {it.placeholder.lower() for it in flat.occurrences if it.relation in inputs.clocks}
+    select_from_clock(tree, clocks)
     query = qualified(tree, query_schema(flat, inputs))
     check_group_aliases(aliases)
     if not isinstance(query, exp.Query):

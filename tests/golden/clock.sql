@@ -141,3 +141,11 @@ signed rows keys=(order_id) reason=SCALAR_SUBQUERY_CHANGED;
 # title: stored times beside one that is spelled out
 select kind, at from (select 'spring' as kind, timestamp '2026-03-01' as at union all select order_id, ordered_at from bronze.orders) where at < (select as_of from livemart.clock);
 region keys=(kind, at) reason=SCALAR_SUBQUERY_CHANGED;
+
+# title: the clock named in a query without a table
+with p as (select (select as_of from livemart.clock) as now, 7 as days) select restaurant_id, count(*) as n from bronze.orders cross join p where ordered_at > p.now - interval 1 day group by 1;
+signed groups keys=(restaurant_id) within[1]=(from __clock__ - interval 1 day) unique=(restaurant_id) slices=(ordered_at);
+
+# title: the clock named in a query of a subquery
+with p as (select date((select as_of from livemart.clock)) as today) select restaurant_id, max(amount) as most from bronze.orders where date(ordered_at) >= (select today from p) group by 1;
+region keys=(restaurant_id) within[1]=(from (date(__clock__))) unique=(restaurant_id) slices=(ordered_at);

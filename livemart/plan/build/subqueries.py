@@ -14,7 +14,7 @@ from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_value
 from livemart.plan.relations.project import Projection
-from livemart.plan.relations.relation import Expr, Relation, Scan, bare
+from livemart.plan.relations.relation import Expr, Relation, Scan, bare, replaced
 from livemart.plan.sql.determinism import line_of
 from livemart.plan.sql.written import sql_of
 
@@ -45,8 +45,8 @@ def scalar_value(
 ) -> tuple[Scan, Expr] | None:
     """Return scan and value of `select c from r` over a stored relation, unfiltered.
 
-    The value may be moved by a constant (`select c - interval 1 hour from r`); in it the
-    column is a marker. `source` turns an item of FROM into a relation.
+    The value may be moved by a constant (`select c - interval 1 hour from r`), and computed in a
+    query that it is read from; in it the column is a marker. `source` turns an item of FROM into a relation.
     """
     plain = {"expressions", "from_", "kind"}
     if any(value for key, value in select.args.items() if key not in plain):
@@ -61,12 +61,14 @@ def scalar_value(
     relation = source(from_.this)
     scan = only_scan(relation)
     sites = relation.trace(columns[0]) if scan is not None else None
-    if scan is None or not sites or not isinstance(sites[0][1], exp.Column):
+    if scan is None or not sites:
         return None
-    marker = clock_value(scan.occurrence, sites[0][1].name)
+    occurrence = scan.occurrence
+    value = replaced(sites[0][1], lambda it: clock_value(occurrence, it.name))
+    value = value if isinstance(value, exp.Column) else exp.Paren(this=value)
     if projected is columns[0]:
-        return scan, marker
-    columns[0].replace(marker)
+        return scan, value
+    columns[0].replace(value)
     return scan, exp.Paren(this=projected)
 
 

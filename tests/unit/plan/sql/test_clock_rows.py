@@ -1,0 +1,52 @@
+"""A SELECT without FROM that reads the clock is one from the clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from livemart.plan.sql.clock_rows import select_from_clock
+from livemart.plan.sql.parse import parse
+
+CLOCK = "(select k.as_of from c as k)"
+
+
+def written(text: str) -> str:
+    """Return a query in which the clock is read from."""
+    tree = parse(text.replace("@", CLOCK))
+    select_from_clock(tree, {"c"})
+    return tree.sql("spark")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "with p as (select date(@) - 1 as day, 7 as days) select a from t, p",
+            "WITH p AS (SELECT CAST(__clock.as_of AS DATE) - 1 AS day, 7 AS days"
+            " FROM c AS __clock) SELECT a FROM t CROSS JOIN p",
+        ),
+        (
+            "select a from t cross join (select @ as now) as p",
+            "SELECT a FROM t CROSS JOIN (SELECT __clock.as_of AS now FROM c AS __clock) AS p",
+        ),
+    ],
+)
+def test_the_clock_is_read_from(text: str, expected: str) -> None:
+    assert written(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The query itself has one row whatever the clock has.
+        "select @ as now",
+        "select a from t where b > (select @ as now)",
+        "with p as (select @ as now from t) select now from p",
+        "with p as (select @ as now where 1 = 1) select now from p",
+        "with p as (select @ as now, @ as later) select now from p",
+        "with p as (select (select max(k.as_of) from c as k) as now) select now from p",
+        "with p as (select (select k.as_of from d as k) as now) select now from p",
+    ],
+)
+def test_other_queries_stay(text: str) -> None:
+    assert "__clock" not in written(text)
