@@ -60,9 +60,12 @@ def misread_json(raw: bytes) -> str | None:
         return "XML or HTML: convert it to JSON, or correct what is delivered"
     if _BRACKETS.fullmatch(content) or _FIELD.match(content):
         return f"a part of an object that is spread over lines: {_ONE_A_LINE}"
+    rest = _behind_object(content)
+    if rest == b"":
+        # One object, which the parser refuses for its content, such as a key twice.
+        return None
     if _PYTHON_QUOTE.match(content) or _behind_object(_PYTHON_WORD.sub(rb"\1null", content)) == b"":
         return "an object as Python prints it: write it by `json.dumps`"
-    rest = _behind_object(content)
     if rest == b",":
         return f"a comma behind the object: {_ONE_A_LINE}"
     if rest is not None and rest.lstrip(b", \t\r\n").startswith(b"{"):

@@ -131,7 +131,12 @@ def test_a_header_of_another_format_says_of_which(
 
 
 @pytest.mark.parametrize(
-    "line", ["1,", '"x",', "{broken", "nonsense", '{"n": 1', "[1", '{"n": "a,}"']
+    "line",
+    [
+        *("1,", '"x",', "{broken", "nonsense", '{"n": 1', "[1", '{"n": "a,}"'),
+        # One object whose content alone is refused.
+        *('{"n": 1, "n": 2}', '{"n": NaN}', '{"s": "\\ud83c"}', '{"s": "\\u0000"}'),
+    ],
 )
 def test_of_other_contents_the_parser_alone_speaks(line: str) -> None:
     assert misread_json(line.encode()) is None
