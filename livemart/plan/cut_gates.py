@@ -40,10 +40,11 @@ def cut_groups(part: BlockPart) -> Cut | None:
     if any(map(group.args.get, ("all", "totals"))) or group.find(*_SETS) is not None:
         return None
     pieces = _Pieces(part)
-    keys = {sql_of(bare(key)): bare(key) for key in group.expressions}
-    for key in keys.values():
-        if key.find(exp.Column) is None or not pieces.take(key, "key"):
-            return None
+    # A constant key keeps all rows together.
+    columns = [key for key in map(bare, group.expressions) if key.find(exp.Column)]
+    keys = {sql_of(key): key for key in columns}
+    if not keys or not all(pieces.take(key, "key") for key in keys.values()):
+        return None
     key_spans = list(pieces.spans)
     for clause in _above(select):
         calls = {id(with_wrappers(call)) for call in aggregate_calls(clause)}

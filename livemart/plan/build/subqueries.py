@@ -46,7 +46,8 @@ def scalar_value(
     """Return scan and value of `select c from r` over a stored relation, unfiltered.
 
     The value may be moved by a constant (`select c - interval 1 hour from r`), and computed in a
-    query that it is read from; in it the column is a marker. `source` turns an item of FROM into a relation.
+    query that it is read from; in it the column is a marker. `source` turns an item of FROM into a
+    relation.
     """
     plain = {"expressions", "from_", "kind"}
     if any(value for key, value in select.args.items() if key not in plain):

@@ -37,6 +37,13 @@ def first_windows(part: BlockPart) -> Cut | None:
             "select __livemart_key_1 as code, __livemart_total_2 as n,"
             " sum(__livemart_total_2) over () as every from stage qualify every > n",
         ),
+        (
+            "select 'all' as kind, k, sum(x) / sum(sum(x)) over () as share from a.t as t"
+            " group by 1, k",
+            "select k as __livemart_key_1, sum(x) as __livemart_total_2 from a.t as t group by k",
+            "select 'all' as kind, __livemart_key_1 as k, __livemart_total_2"
+            " / sum(__livemart_total_2) over () as share from stage",
+        ),
         # A column of a stage that is read has another name than those of this one.
         (
             "select __livemart_key_4, min(x) as m, avg(min(x)) over w as a from (select k as"
@@ -61,6 +68,7 @@ def test_groups_are_a_stage_below_their_windows(text: str, stage: str, rest: str
         "select k, rank() over (order by k) as place from a.t as t",
         "select k, sum(x) as s, rank() over (order by sum(x)) as p from a.t as t group by all",
         "select k, sum(x) as s, rank() over (order by sum(x)) as p from a.t group by rollup (k)",
+        "select 1 as k, sum(x) as s, rank() over (order by sum(x)) as p from a.t group by 1",
         # Neither a key nor a total.
         "select k, sum(x) as s, rank() over (order by y) as p from a.t as t group by k",
         # The order may mean the output or the column.
