@@ -65,7 +65,7 @@ class BlockPart:
     @property
     def select_of_rows(self) -> exp.Select | None:
         """The tree if a stage can be made from its FROM and WHERE, None if it cannot."""
-        has_names = self.has_names or self.block.kind == "value"
+        has_names = self.has_names or self.block.kind in ("value", "branch")
         is_known = has_names and self.rows is not None and not self.ambiguous
         return self.tree if is_known and isinstance(self.tree, exp.Select) else None
 
@@ -332,7 +332,8 @@ def put_back(part: BlockPart, stage: Flat, instead: Template[Occurrence]) -> Cut
     """Return the cut of a query in which a text is put in the place of a block."""
     flat, block = part.blocks.flat, part.block
     text = template(flat.cut(0, block.start), instead, flat.cut(block.end, len(flat.text)))
-    return Cut(stage, Blocks(numbered(text)).without_unread())
+    rest = Blocks(numbered(text)).without_unread()
+    return Cut(stage, rest, is_branch=block.kind in ("first", "branch"))
 
 
 def are_stored(names: tuple[str, ...]) -> bool:

@@ -35,7 +35,15 @@ _BEFORE_BRANCH = frozenset(
     }
 )  # fmt: skip
 
-BlockKind = Literal["top", "cte", "table", "value", "asked"]
+# The clauses behind the last branch of a union, which order and cut all of its rows.
+_BEHIND_UNION = frozenset(
+    {
+        TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY,
+        TokenType.LIMIT, TokenType.OFFSET,
+    }
+)  # fmt: skip
+
+BlockKind = Literal["top", "cte", "table", "value", "asked", "first", "branch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,8 @@ class Block:
     """A query within a text, from `start` to `end`, without brackets around it.
 
     `kind`: all of the text behind its common table expressions, one of these, an item of FROM, a
-    scalar subquery, or one that is asked by IN or EXISTS. `depth`: how many queries it is in.
+    scalar subquery, or one that is asked by IN or EXISTS. Or a branch of a union, the first of
+    which names the columns. `depth`: how many queries it is in.
     `sees`: the common table expressions in sight.
     """
 
@@ -82,6 +91,7 @@ class Blocks:
 
     def __iter__(self) -> Iterator[Block]:
         blocks = [self.top, *self._inner()]
+        blocks += [branch for block in blocks for branch in self._branches(block)]
         return iter(sorted(blocks, key=lambda block: (block.depth, -block.start)))
 
     def standing_alone(self, block: Block) -> Template[Occurrence] | None:
@@ -194,6 +204,34 @@ class Blocks:
                 yield Block(kind, after.start, end, len(depths), sees)
             if after.token_type is TokenType.WITH:
                 hidden = max(hidden, closing)
+
+    def _branches(self, block: Block) -> Iterator[Block]:
+        """Yield the branches of a union, without the brackets around them."""
+        inside = (token for token in self.tokens if block.start <= token.start < block.end)
+        tokens = outside_of_brackets([*inside])
+        kinds = [token.token_type for token in tokens]
+        # Behind a star it is a list of columns.
+        operations = [
+            place
+            for place, kind in enumerate(kinds)
+            if kind in _OPERATIONS and kinds[place - 1] is not TokenType.STAR
+        ]
+        if not operations or any(kinds[place] is not TokenType.UNION for place in operations):
+            return
+        ends = [n for n in range(operations[-1], len(kinds)) if kinds[n] in _BEHIND_UNION]
+        stops = [*operations, ends[0] if ends else len(kinds)]
+        starts = [0]
+        for place in operations:
+            is_plain = kinds[place + 1] not in (TokenType.ALL, TokenType.DISTINCT)
+            starts.append(place + (1 if is_plain else 2))
+        for number, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+            first, last = tokens[start], tokens[stop - 1]
+            if kinds[start:stop] == [TokenType.L_PAREN, TokenType.R_PAREN]:
+                within = [it for it in self.tokens if first.start < it.start < last.start]
+                first, last = within[0], within[-1]
+            if first.token_type is TokenType.SELECT:
+                kind: BlockKind = "branch" if number else "first"
+                yield Block(kind, first.start, last.end + 1, block.depth + 1, block.sees)
 
     def _kind(self, place: int) -> BlockKind | None:
         """Return the kind of a query in brackets; None for a branch, or one that may see more."""

@@ -37,7 +37,8 @@ class Cut:
     The rest names the table by `Flat.stage_relation`. `is_subset`: each of its rows is one of
     the stage. `is_value`: the stage is one value that the rest reads. `adds_up`: the stage gains
     nothing unless it is moved by adding up. `keeps_rows`: the stage has as many rows as it reads,
-    and gains nothing unless the rest is moved as well.
+    and gains nothing unless the rest is moved as well. `is_branch`: the stage is in a branch of a
+    union, and gains nothing if the rest reads all of a table for another branch.
     """
 
     stage: Flat
@@ -46,6 +47,7 @@ class Cut:
     is_value: bool = False
     adds_up: bool = False
     keeps_rows: bool = False
+    is_branch: bool = False
 
 
 def hole_of(stage: Flat) -> Template[Occurrence]:

@@ -124,8 +124,8 @@ def cut_keys(part: BlockPart) -> Cut | None:
         keys = window.args.get("partition_by") or []
     else:
         return None
-    outputs = {sql_of(bare(item.unalias())) for item in select.expressions}
-    missing = [key for key in map(bare, keys) if sql_of(key) not in outputs]
+    outputs = {_identity(item.unalias()) for item in select.expressions}
+    missing = [key for key in map(bare, keys) if _identity(key) not in outputs]
     hidden = _Pieces(part).hidden(key for key in missing if key.find(exp.Column))
     if not hidden:
         return None
@@ -136,7 +136,8 @@ def cut_keys(part: BlockPart) -> Cut | None:
         return None
     stage = numbered(stage)
     columns = f"* except ({', '.join(map(quoted, hidden))})"
-    return put_back(part, stage, template(f"select {columns} from ", hole_of(stage)))
+    cut = put_back(part, stage, template(f"select {columns} from ", hole_of(stage)))
+    return replace(cut, keeps_rows=group is None)
 
 
 def _cut_beside_star(
@@ -232,6 +233,12 @@ def _above(select: exp.Select) -> Iterator[exp.Expr]:
 
 def _windows(select: exp.Select) -> list[exp.Window]:
     return [window for clause in _above(select) for window in clause.find_all(exp.Window)]
+
+
+def _identity(expr: exp.Expr) -> str | tuple[str, str]:
+    """Return what two mentions of one column have in common, also of one that a star names."""
+    expr = bare(expr)
+    return (expr.table, expr.name.lower()) if isinstance(expr, exp.Column) else sql_of(expr)
 
 
 def _partition(window: exp.Window) -> frozenset[str]:

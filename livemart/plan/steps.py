@@ -13,7 +13,7 @@ from livemart.plan.build.guards import check_window_notes, passes_sessions_on
 from livemart.plan.cut import Cut, cut_limit, with_row_count
 from livemart.plan.cut_blocks import cuts_of_blocks
 from livemart.plan.plan import Full, Inputs, Plan, QueryStage, Staged, Steps
-from livemart.plan.sql.flatten import Flat
+from livemart.plan.sql.flatten import Flat, is_stage_relation
 from livemart.plan.sql.parse import parse
 from livemart.plan.strategies.signed import NO_COUNT_OF_ROWS, Append, Signed
 from livemart.plan.uncut import plan_uncut
@@ -65,6 +65,9 @@ def _in_steps(
 
     Each part that is cut is the largest that a strategy moves. The last step is moved as well, or
     it reads its stages whole, none of which may keep all rows then.
+
+    Args:
+        may_keep_rows: try cuts that gain nothing unless the last step is moved.
     """
     tree = parse(flat.text)
     check_window_notes(tree)
@@ -74,12 +77,13 @@ def _in_steps(
     stages: dict[str, QueryStage] = {}
     rest, last, inputs_now = flat, uncut, inputs
     of_rows = Plan(Staged())
-    keeps_rows = False
+    keeps_rows = has_branches = False
     while (
         next_cut := _next_cut(rest, last, inputs_now, depth, tried, may_keep_rows=may_keep_rows)
     ) is not None:
         cut, plan = next_cut
         keeps_rows |= cut.keeps_rows
+        has_branches |= cut.is_branch
         of_rows = plan if cut.is_subset else Plan(Staged())
         stage = QueryStage(cut.stage.stage_relation, plan)
         for step in (*plan.stages, stage):
@@ -96,6 +100,7 @@ def _in_steps(
     if isinstance(last.strategy, Full) and (
         not last.reads_rows_alone
         or keeps_rows
+        or (has_branches and not all(map(is_stage_relation, rest.relations)))
         or any(isinstance(it.plan.strategy, Full) for it in stages.values())
     ):
         return None
@@ -128,7 +133,7 @@ def _next_cut(
 ) -> tuple[Cut, Plan] | None:
     """Return the first cut whose stage a strategy moves, and the plan of the stage."""
     for cut in _cuts(flat, uncut, inputs, tried):
-        if cut.keeps_rows and not may_keep_rows:
+        if (cut.keeps_rows or cut.is_branch) and not may_keep_rows:
             continue
         if len(tried) > _MOST_TRIED:
             return None

@@ -153,3 +153,11 @@ full reason=WINDOW_WITHOUT_PARTITION_BY;
 # title: distinct rows without the key of their window
 select distinct rank() over (partition by customer_id order by amount) as place from bronze.orders;
 full reason=KEY_NOT_IN_OUTPUT;
+
+# title: totals in the branches of a union
+select 'orders' as kpi, count(*) as value from bronze.orders union all select 'spent', sum(amount) from bronze.orders where status = 'placed' order by kpi;
+signed rows keys=(kpi, value) stage_1=(signed groups) stage_2=(signed groups) last=(select 'orders' as kpi, __livemart_total_1 as value from stage_2 union all select 'spent', __livemart_total_1 from stage_1 order by kpi);
+
+# title: windows of two partitions in the branches of a union
+select order_id, rank() over (partition by restaurant_id order by amount) as place from bronze.orders union all select order_id, rank() over (partition by status order by _landed_at) as place from bronze.order_events;
+signed rows keys=(order_id, place) stage_1=(region keys=(__livemart_key_1)) stage_2=(region keys=(__livemart_key_1) unique=(order_id)) last=(select * except (`__livemart_key_1`) from stage_2 union all select * except (`__livemart_key_1`) from stage_1);

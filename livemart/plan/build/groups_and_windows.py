@@ -68,7 +68,7 @@ def aggregated(
         suggestion = "aggregate by hour in a model upstream"
         if isinstance(_around(tree), exp.SetOperation):
             message = "a total over all rows is a row beside others"
-            suggestion = "compute each total in a common table expression, and unite these"
+            suggestion = "group by hour or by key in a subquery, and total its groups"
         elif tree.parent is not None:
             message = "rows are compared with a total over all rows: when it changes, all do"
             suggestion = "store the total in a model: while it stays, only rows that change count"

@@ -47,7 +47,6 @@ def test_the_outermost_come_first_and_the_last_of_each_depth() -> None:
     "text",
     [
         "select x from a.t as t, lateral (select 1 as y)",
-        "(select 1 as x) union all (select 2)",
         "select x from ((select 1 as x) union all select 2) as t",
         "select x from a.t where x > all (select y from a.u)",
         "with recursive c as (select 1 as x) select x from c",
@@ -55,6 +54,34 @@ def test_the_outermost_come_first_and_the_last_of_each_depth() -> None:
 )
 def test_branches_and_queries_that_may_see_more_are_none(text: str) -> None:
     assert {kind for kind, _ in listed(text)} <= {"top", "value"}
+
+
+def test_branches_of_a_union_are_queries_without_its_order() -> None:
+    text = (
+        "with c as (select 1 as x union select * except (y) from a.t) select x, 1 as y from c"
+        " union all select 2, 3 union distinct (select 4, (5)) order by x limit 3"
+    )
+
+    assert [it for it in listed(text) if it[0] in ("first", "branch")] == [
+        ("branch", "select 4, (5)"),
+        ("branch", "select 2, 3"),
+        ("first", "select x, 1 as y from c"),
+        ("branch", "select * except (y) from __livemart_0__ as `t`"),
+        ("first", "select 1 as x"),
+    ]
+    assert alone(text, "branch")[1] == "select 2, 3"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select 1 as x intersect select 2",
+        "select 1 as x union all select 2 except select 3",
+        "select * except (y) from a.t",
+    ],
+)
+def test_branches_of_other_operations_are_none(text: str) -> None:
+    assert {kind for kind, _ in listed(text)} == {"top"}
 
 
 def test_a_query_stands_alone_with_what_it_sees() -> None:

@@ -248,8 +248,8 @@ def check_stepped_seed(seed: int) -> Plan:
             f"select count(*) as n, count({key}) as m, max({other}) as most from ({rows}) as q",
             "select count(*) as n, sum(t.x) as total, sum(t.x) * 2 + count(t.y) as other"
             " from s.t as t inner join s.u as u on t.k = u.k where u.g <> 'a'",
-            f"select q.{key}, max({other}) as most, count(*) as n, grouping(q.{key}) as g"
-            f" from ({rows}) as q group by cube (q.{key}, {other})",
+            f"select {key}, max({other}) as most, count(*) as n, grouping({key}) as g"
+            f" from ({rows}) as q group by cube ({', '.join(dict.fromkeys((key, other)))})",
             f"with g as ({groups}) select n, count(*) as times from g group by n",
             f"select k, n, rank() over (order by n desc) as place from ({groups}) as g",
             f"with g as ({groups}) select k, n from g where n >= (select avg(n) from g)",
@@ -261,6 +261,17 @@ def check_stepped_seed(seed: int) -> Plan:
             f" select {key}, {other} from ({rows}) as r",
             f"with g as ({groups} order by n, k limit 3) select g.k, g.n, w.x from g"
             " left join s.w as w on w.x = g.n",
+            f"select q.{key} as the_key, count(*) as n, rank() over (order by count(*) desc) as r,"
+            f" sum(count(*)) over (partition by q.{key}) as total from ({rows}) as q"
+            f" group by q.{key}, q.{other} having count(*) > {chance.randint(0, 1)}",
+            f"select q.*, count(*) over (partition by q.{key}) as n,"
+            f" max(q.{other}) over (partition by q.{other}, q.{key}) as m from ({rows}) as q",
+            f"select count(*) over (partition by q.{key}) as n, max(q.{other}) over"
+            f" (partition by q.{other}) as m from ({rows}) as q",
+            f"select max({other}) as m, count(*) as n from ({rows}) as q group by q.{key}",
+            f"select 'a' as k, count(*) as n from ({rows}) as q union all select 'b', sum(t.x)"
+            f" from s.t as t union select 'c', count({other}) over (partition by r.{key})"
+            f" from ({rows}) as r",
         ]
     )
     return _check_query(query, seed, 3)
