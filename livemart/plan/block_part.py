@@ -105,6 +105,17 @@ class BlockPart:
         outputs = set(self.names) - of_tables
         return list(dict.fromkeys(name for name in self._names_in(span) if name in outputs))
 
+    def words(self, span: TextSpan) -> set[str]:
+        """Return the words in a piece of the text, in lower case."""
+        tokens = tokens_of(self.alone.text)
+        return {it.text.lower() for it in tokens if span[0] <= it.start < span[1]}
+
+    def names_left(self, begin: int, without: Sequence[TextSpan]) -> set[str]:
+        """Return the names of tables and of their columns behind a place that no output has."""
+        names = self._names_in((begin, len(self.alone.text)), without=without)
+        read = {name for columns in self.sources.values() for name in columns} | set(self.sources)
+        return (set(names) & read) - set(self.names)
+
     def _names_in(self, span: TextSpan, without: Sequence[TextSpan] = ()) -> Iterator[str]:
         """Yield the names in a piece of the text that name no function, and no table before them.
 
@@ -158,6 +169,8 @@ def block_part(
     bare = {end: flat.text[start:end] for start, end in places}
     outputs = {**explicit, **plain}
     is_named = all(isinstance(it, exp.Alias | exp.Column | exp.Star) for it in _first(tree))
+    # The columns of a pivot are written at other places.
+    is_pivoted = any(pivot.find_ancestor(exp.Select) is tree for pivot in tree.find_all(exp.Pivot))
     tree = qualified(tree, flat.schema(columns))
     scopes = traverse_scope(tree)
     if _reads_around(tree):
@@ -169,7 +182,7 @@ def block_part(
     if isinstance(tree, exp.Select):
         items_read = _sources(scopes[-1], flat, columns)
         rows, behind_groups, list_end = _rows(tokens_of(flat.text), begin)
-        if items_read is None:
+        if items_read is None or is_pivoted:
             rows = None
         else:
             sources = items_read
@@ -222,7 +235,6 @@ def _sources(scope: Scope, flat: Flat, columns: Columns) -> dict[str, tuple[str,
         return None
     joins, items = select.args.get("joins") or (), items_of_from(select)
     is_plain = not any(join.method or join.args.get("using") for join in joins)
-    is_plain &= not any(item.args.get("pivots") for item in items)
     return sources if is_plain and len(items) == len(sources) else None
 
 
@@ -234,7 +246,12 @@ def _ambiguous(
     for name, item in outputs.items():
         having = [alias for alias, names in sources.items() if name in names]
         value = item.unalias()
-        is_that = isinstance(value, exp.Column) and value.name.lower() == name
+        # Behind another name than that of a table it is a field of a struct.
+        is_that = (
+            isinstance(value, exp.Column)
+            and value.name.lower() == name
+            and (not value.table or value.table in sources)
+        )
         if having and (not is_that or len(having) > 1):
             ambiguous.add(name)
     return frozenset(ambiguous)
@@ -308,6 +325,9 @@ def cut_at_rows(
     stage = numbered(template(flat.cut(0, part.begin), "select ", *listed, " ", *below))
     if groups is not None:
         end = part.behind_groups
+    if part.names_left(end, ordered):
+        # The parser takes an expression of the order for the output that is like it.
+        return None
     edits: list[tuple[int, int, str | Template[Occurrence]]] = [
         (start, end, template("from ", hole_of(stage)))
     ]

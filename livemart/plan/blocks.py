@@ -218,6 +218,9 @@ class Blocks:
         ]
         if not operations or any(kinds[place] is not TokenType.UNION for place in operations):
             return
+        if kinds[0] is TokenType.WITH:
+            # They see its names, which are not known here.
+            return
         ends = [n for n in range(operations[-1], len(kinds)) if kinds[n] in _BEHIND_UNION]
         stops = [*operations, ends[0] if ends else len(kinds)]
         starts = [0]
@@ -244,7 +247,7 @@ class Blocks:
             return None
         if before.token_type in (TokenType.FROM, TokenType.JOIN):
             return "table"
-        if before.token_type in _BEFORE_BRANCH:
+        if before.token_type in _BEFORE_BRANCH or before.token_type is TokenType.R_PAREN:
             return None
         if before.token_type in (TokenType.IN, TokenType.EXISTS):
             return "asked"

@@ -17,7 +17,9 @@ from livemart.plan.blocks import numbered, outside_of_brackets
 from livemart.plan.cut import Cut, hole_of, with_columns
 from livemart.plan.relations.aggregate_calls import aggregate_calls, with_wrappers
 from livemart.plan.relations.relation import bare
+from livemart.plan.sql.determinism import function_name
 from livemart.plan.sql.flatten import Occurrence
+from livemart.plan.sql.functions import GENERATORS
 from livemart.plan.sql.parse import parse, tokens_of
 from livemart.plan.sql.template import Template, template
 from livemart.plan.sql.written import span_of, sql_of
@@ -38,6 +40,8 @@ def cut_groups(part: BlockPart) -> Cut | None:
     if select is None or group is None or not any(it.find(exp.Window) for it in _above(select)):
         return None
     if any(map(group.args.get, ("all", "totals"))) or group.find(*_SETS) is not None:
+        return None
+    if _generates(select):
         return None
     pieces = _Pieces(part)
     # A constant key keeps all rows together.
@@ -70,7 +74,7 @@ def partitions(part: BlockPart) -> list[frozenset[str]]:
     """
     if (select := part.select_of_gates) is None:
         return []
-    if any(map(select.args.get, ("group", "having", "windows"))):
+    if any(map(select.args.get, ("group", "having", "windows"))) or _generates(select):
         return []
     by = list(dict.fromkeys(_partition(it) for it in _windows(select)))
     return by if len(by) > 1 and frozenset() not in by else []
@@ -156,6 +160,9 @@ def _cut_beside_star(
     if hidden is None or not are_stored(columns):
         return None
     flat, (start, end) = part.alone, part.rows
+    if alias not in part.words(part.rows):
+        # The parser has made up its name.
+        return None
     windows = {name: span for span, name in pieces.spans.items()}
     listed: list[str | Template[Occurrence]] = []
     for name, span in windows.items():
@@ -163,7 +170,7 @@ def _cut_beside_star(
     listed += [f", {text} as {name}" for name, text in hidden.items()]
     stage = numbered(
         template(
-            *(flat.cut(0, part.begin), f"select {quoted(alias)}.*", *listed, " "),
+            *(flat.cut(0, part.begin), "select *", *listed, " "),
             flat.cut(start, end),
         )
     )
@@ -231,6 +238,11 @@ def _above(select: exp.Select) -> Iterator[exp.Expr]:
         yield from value if isinstance(value, list) else [value] if value is not None else []
 
 
+def _generates(select: exp.Select) -> bool:
+    """Return True if windows and generated rows meet: in the rest they may in another order."""
+    return any(function_name(it) in GENERATORS for item in select.expressions for it in item.walk())
+
+
 def _windows(select: exp.Select) -> list[exp.Window]:
     return [window for clause in _above(select) for window in clause.find_all(exp.Window)]
 
@@ -294,6 +306,8 @@ def _having(
         if place is None or value.find(exp.Window) is not None or part.outputs_in(place):
             return None
         hidden[quoted(name)] = part.alone.text[slice(*place)]
+    if not are_stored(("k", *part.outputs_in(span))):
+        return None
     return [" ", part.alone.cut(*span)], hidden
 
 

@@ -105,3 +105,11 @@ signed rows keys=(order_id) reason=SCALAR_SUBQUERY_CHANGED;
 # title: constant rows that hold a value of a table
 select v from (values ((select as_of from livemart.clock))) as t(v);
 full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: a generator of constants makes rows of groups
+select restaurant_id, explode(array(1, 2)) as place, count(*) as n from bronze.orders group by restaurant_id;
+region keys=(restaurant_id);
+
+# title: a generator beside windows of two partitions
+select order_id, restaurant_id, explode(items) as item, rank() over (partition by restaurant_id order by amount) as a, rank() over (partition by customer_id order by amount) as b from bronze.orders;
+full reason=KEY_NOT_IN_OUTPUT;

@@ -161,3 +161,7 @@ signed rows keys=(kpi, value) stage_1=(signed groups) stage_2=(signed groups) la
 # title: windows of two partitions in the branches of a union
 select order_id, rank() over (partition by restaurant_id order by amount) as place from bronze.orders union all select order_id, rank() over (partition by status order by _landed_at) as place from bronze.order_events;
 signed rows keys=(order_id, place) stage_1=(region keys=(__livemart_key_1)) stage_2=(region keys=(__livemart_key_1) unique=(order_id)) last=(select * except (`__livemart_key_1`) from stage_2 union all select * except (`__livemart_key_1`) from stage_1);
+
+# title: branches of a union with its own names
+with a as (select amount from bronze.orders) select * from (with a as (select quantity_sold as amount from mart.dish_totals) select 'x' as k, sum(amount) as m from a union all select 'y', max(amount) from a) where m in (select amount from a);
+full reason=GLOBAL_AGG;

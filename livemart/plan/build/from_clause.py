@@ -175,6 +175,8 @@ class FromClause:
         Args:
             conditions: hold for every row of an inner join, whichever join or clause has them.
         """
+        if join.args.get("pivots"):
+            raise unsupported("PIVOT or UNPIVOT of joined tables", join)
         if join.args.get("using") or join.method:
             raise unsupported(f"{join.method or 'USING'} join", join)
         if isinstance(join.this, exp.Lateral) and not join.this.args.get("view"):

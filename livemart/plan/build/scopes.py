@@ -21,6 +21,7 @@ from livemart.plan.build.subqueries import (
     unsupported,
 )
 from livemart.plan.reasons import Inapplicable, Reason, refusal
+from livemart.plan.relations.aggregate_calls import aggregate_calls
 from livemart.plan.relations.clock import (
     ClockBound,
     bounds_of,
@@ -173,7 +174,10 @@ class _Builder:
             for expr in outputs.values():
                 if (window := hopping_window(expr)) is not None:
                     raise unsupported("a sliding window outside GROUP BY", window)
-        relation, outputs = self._generated(relation, outputs, is_above=False)
+        is_grouped = tree.args.get("group") is not None or tree.args.get("having") is not None
+        is_grouped = is_grouped or any(map(aggregate_calls, outputs.values()))
+        if not is_grouped:
+            relation, outputs = self._generated(relation, outputs, is_above=False)
         having = tree.args.get("having")
         conditions = [having.this] if having is not None else []
         qualify_ = tree.args.get("qualify")
@@ -194,7 +198,9 @@ class _Builder:
         relation = windowed(relation, tree, [*outputs.values(), *above])
         if qualify_ is not None:
             relation = Filter(relation, ())
-        relation, outputs = self._generated(relation, outputs, is_above=True)
+        relation, outputs = self._generated(
+            relation, outputs, is_above=None if is_grouped else True
+        )
         relation = Projection(relation, outputs)
         if tree.args.get("distinct"):
             if tree.args["distinct"].args.get("on"):
@@ -218,12 +224,13 @@ class _Builder:
         return outputs
 
     def _generated(
-        self, relation: Relation, outputs: dict[str, Expr], *, is_above: bool
+        self, relation: Relation, outputs: dict[str, Expr], *, is_above: bool | None
     ) -> tuple[Relation, dict[str, Expr]]:
         """Move a generator of the select list below it.
 
         Args:
-            is_above: move those over aggregates and windows, which are above these, and no others.
+            is_above: move those over aggregates and windows, which are above these, and no others;
+                None: move all. Spark makes rows of groups, whatever the generator reads.
         """
         for name, expr in list(outputs.items()):
             call = bare(expr)
@@ -243,9 +250,8 @@ class _Builder:
                     "write it behind the tables:"
                     f" `lateral view {word}{called.removesuffix('_outer')}(...) t as a, b`",
                 )
-            if is_above != any(
-                is_aggregate(it) or isinstance(it, exp.Window) for it in call.walk()
-            ):
+            of_gates = any(is_aggregate(it) or isinstance(it, exp.Window) for it in call.walk())
+            if is_above is not None and is_above != of_gates:
                 continue
             self._from.read_for_values(call)
             qualifier = f"__generated_{name}"

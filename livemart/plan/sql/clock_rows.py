@@ -34,6 +34,10 @@ def select_from_clock(tree: exp.Expr, clocks: Collection[str]) -> None:
         asked = [query for query in asked if isinstance(query, exp.Select)]
         if len(asked) != 1 or not isinstance(asked[0].parent, exp.Subquery):
             continue
+        columns = [it for item in select.expressions for it in item.find_all(exp.Column)]
+        if any(column.find_ancestor(exp.Select) is select for column in columns):
+            # The name of another item, or of the clock's column.
+            continue
         table_and_value = _value_of(asked[0])
         if table_and_value is None or table_and_value[0].name.lower() not in clocks:
             continue

@@ -34,6 +34,9 @@ def write_pivots(tree: exp.Expr, schema: Mapping[str, object]) -> None:
         columns = _columns(item, schema) if len(pivots) == 1 else None
         if not columns or len(pivots[0].args.get("fields") or ()) != 1:
             continue
+        if isinstance(item.parent, exp.Join):
+            # Spark takes all that is joined for its table.
+            continue
         pivot = pivots[0]
         select = (_unpivoted if pivot.args.get("unpivot") else _pivoted)(pivot, columns)
         if select is None:
@@ -53,15 +56,29 @@ def _columns(item: exp.Expr, schema: Mapping[str, object]) -> list[str] | None:
     if isinstance(item, exp.Table):
         if isinstance(columns := schema.get(item.name), Mapping) and not item.db:
             return [name.lower() for name in columns]
-        around = item.find_ancestor(exp.Select)
-        while around is not None and query is None:
-            named = {cte.alias.lower(): cte.this for cte in around.ctes}
-            query = named.get(item.name.lower())
-            around = around.find_ancestor(exp.Select)
+        query = _named(item)
     if not isinstance(query, exp.Query) or item.alias_column_names:
         return None
     names = [name.lower() for name in query.named_selects]
     return names if names and all(name not in ("", "*") for name in names) else None
+
+
+def _named(item: exp.Table) -> object:
+    """Return the query that a name in FROM means, None if it is not that of a plain CTE."""
+    within, around = {id(item)}, item.parent
+    while around is not None:
+        for cte in reversed(_before(around.ctes if isinstance(around, exp.Query) else [], within)):
+            if cte.alias.lower() == item.name.lower():
+                return None if cte.alias_column_names else cte.this
+        within.add(id(around))
+        around = around.parent
+    return None
+
+
+def _before(ctes: Sequence[exp.Expr], within: set[int]) -> list[exp.Expr]:
+    """Return the common table expressions in front of the one that a name is within."""
+    place = next((n for n, cte in enumerate(ctes) if id(cte) in within), len(ctes))
+    return list(ctes[:place])
 
 
 def _pivoted(pivot: exp.Expr, columns: Sequence[str]) -> exp.Select | None:

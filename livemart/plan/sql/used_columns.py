@@ -46,6 +46,9 @@ def reads_every_column(flat: Flat) -> bool:
         return True
     if any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join)):
         return True
+    if tree.find(exp.Pivot) is not None:
+        # All columns that it does not name are keys.
+        return True
     return any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
 
 

@@ -78,6 +78,8 @@ def test_branches_of_a_union_are_queries_without_its_order() -> None:
         "select 1 as x intersect select 2",
         "select 1 as x union all select 2 except select 3",
         "select * except (y) from a.t",
+        # Its branches see names that others do not.
+        "with recursive c as (select 1 as x) select x from c union all select 2",
     ],
 )
 def test_branches_of_other_operations_are_none(text: str) -> None:

@@ -76,6 +76,12 @@ def test_groups_are_a_stage_below_their_windows(text: str, stage: str, rest: str
         "select k, rank() over (order by k) as p, (select max(z) from a.u) o from a.t group by k",
         "select k, rank() over (order by k) as p from a.t group by k having p > 1",
         "select k + 1 as b, b * 2 as c, rank() over (order by k + 1) as p from a.t group by 1, 2",
+        # The windows are computed before the rows of a group are made.
+        "select k, explode(array(1)) as i, rank() over (order by sum(x)) as p from a.t group by k",
+        # The stage has neither this column nor a column of that name.
+        "select k, max(x) as m, rank() over (order by k) as p from a.t group by k order by max(x)",
+        "select k, max(x) as `m m`, rank() over (order by k) as p from a.t group by k"
+        " having `m m` > 3",
     ],
 )
 def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
@@ -109,7 +115,7 @@ def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
         (
             "select *, lag(x) over (partition by upper(k) order by y) as l from a.t as t"
             " qualify count(*) over (partition by dup) > 1",
-            "select `t`.*, lag(x) over (partition by upper(k) order by y) as __livemart_window_1,"
+            "select *, lag(x) over (partition by upper(k) order by y) as __livemart_window_1,"
             " upper(k) as __livemart_key_2 from a.t as t",
             "select * except (__livemart_window_1, __livemart_key_2), __livemart_window_1 as l"
             " from stage as `t` qualify count(*) over (partition by dup) > 1",
@@ -117,7 +123,7 @@ def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
         (
             "select t.* except (y), sum(x) over (partition by k) as y,"
             " min(x) over (partition by dup) as m from a.t as t",
-            "select `t`.*, sum(x) over (partition by k) as __livemart_window_1 from a.t as t",
+            "select *, sum(x) over (partition by k) as __livemart_window_1 from a.t as t",
             "select t.* except (__livemart_window_1, y), __livemart_window_1 as y,"
             " min(x) over (partition by dup) as m from stage as `t`",
         ),
@@ -142,6 +148,17 @@ def test_windows_of_one_partition_are_a_stage_below_the_others(
         " from a.t as t join a.u as u on t.k = u.k",
         "select *, t.*, max(x) over (partition by k) as m, min(x) over (partition by y) as n"
         " from a.t as t",
+        # The windows are computed after the rows are made.
+        "select k, explode(y) as i, max(x) over (partition by k) as m, min(x) over (partition by y)"
+        " as n from a.t as t",
+        # The subquery has no name, and the columns of a pivot have no table.
+        "select *, max(x) over (partition by k) as m, min(x) over (partition by y) as n"
+        " from (select k, x, y from a.t)",
+        "select *, max(k) over (partition by k) as m, min(k) over (partition by dup) as n"
+        " from a.t pivot (max(x) for y in (1 as one))",
+        # A field of a struct has the name of a column.
+        "select s.x, max(k) over (partition by k) as m, min(k) over (partition by y) as n"
+        " from (select *, named_struct('x', 1) as s from a.t) as t qualify x > 1",
         "select upper(k) as u, max(x) over (partition by u) as m, min(x) over (partition by y) as n"
         " from a.t as t",
         "select max(x) over (partition by k) as m, min(x) over (partition by y) as n,"

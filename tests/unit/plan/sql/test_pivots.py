@@ -62,10 +62,32 @@ def test_a_pivot_is_a_subquery_with_its_columns(text: str, subquery: str) -> Non
         "select * from (select * from t) pivot (sum(a) for b in (1 as x))",
         "select * from elsewhere.t pivot (sum(a) for b in (1 as x))",
         "select * from t unpivot ((v, w) for k in ((a, b), (c, d)))",
+        "with q (x, y) as (select a, b from t) select * from q pivot (sum(x) for y in (1 as one))",
     ],
 )
 def test_a_pivot_whose_columns_are_not_known_stays(text: str) -> None:
     assert written(text) is None
+
+
+def test_a_name_means_the_nearest_common_table_expression_before_it() -> None:
+    tree = parse(
+        "with q as (select a, b from t), r as (with q as (select a, b, c from q) select 1 as one"
+        " union all select * from q pivot (sum(a) for b in (1 as x))) select * from r"
+    )
+    write_pivots(tree, SCHEMA)
+
+    assert "GROUP BY c" in tree.sql("spark")
+
+
+def test_a_pivot_of_joined_tables_is_not_left_out() -> None:
+    inputs = Inputs({"s.t": ("a", "b", "c"), "s.u": ("b", "d")})
+    plan = plan_query(
+        "select c, count(*) as n from s.t join s.u on t.b = u.b"
+        " pivot (sum(a) for d in (1 as one)) group by c",
+        inputs,
+    )
+
+    assert [reason.code for reason in plan.reasons] == ["PARSE_UNSUPPORTED"]
 
 
 def test_the_column_whose_values_are_columns_is_read() -> None:
