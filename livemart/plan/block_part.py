@@ -32,6 +32,8 @@ _BEHIND_WHERE = frozenset(
     }
 )  # fmt: skip
 _GROUPS = frozenset({TokenType.GROUP_BY, TokenType.HAVING})
+# The clauses besides the select list that are computed above groups.
+ABOVE_GROUPS = ("qualify", "windows", "order", "sort", "cluster", "distribute")
 # Delta refuses these signs in the name of a column.
 _NOT_STORED = re.compile(r"[ ,;{}()\n\t=]")
 
@@ -85,13 +87,15 @@ class BlockPart:
         is_clear = self.ambiguous.isdisjoint(self._names_in(behind, without=spans))
         return self.tree if is_clear else None
 
-    def span(self, column: exp.Column) -> tuple[int, int] | None:
-        """Return where a column is written, None if it is not."""
+    def span(self, expr: exp.Expr) -> TextSpan | None:
+        """Return where a column or another expression is written, None if that is not known."""
+        if not isinstance(expr, exp.Column):
+            return span_of(expr)
         text = self.alone.text
-        start, end = _place(column.this)
-        if text[start:end].strip("`").lower() != column.name.lower():
+        start, end = _place(expr.this)
+        if text[start:end].strip("`").lower() != expr.name.lower():
             return None
-        first = _place(column.args["table"])
+        first = _place(expr.args["table"])
         # A table that is not written has the place of its item of FROM, if any.
         if first[1] <= start and text[first[1] : start].strip() == ".":
             start = first[0]
@@ -189,23 +193,21 @@ def block_part(
             ambiguous = _ambiguous(outputs, sources)
     names = tuple(name.lower() for name in tree.named_selects)
     return BlockPart(
-        *(
-            blocks,
-            block,
-            flat,
-            tree,
-            names,
-            sources,
-            begin,
-            rows,
-            behind_groups,
-            list_end,
-            bare,
-            ambiguous,
-        ),
-        has_names,
-        is_nameless,
-        is_named,
+        blocks=blocks,
+        block=block,
+        alone=flat,
+        tree=tree,
+        names=names,
+        sources=sources,
+        begin=begin,
+        rows=rows,
+        behind_groups=behind_groups,
+        list_end=list_end,
+        bare=bare,
+        ambiguous=ambiguous,
+        has_names=has_names,
+        is_nameless=is_nameless,
+        is_named=is_named,
     )
 
 
@@ -328,9 +330,9 @@ def cut_at_rows(
     if part.names_left(end, ordered):
         # The parser takes an expression of the order for the output that is like it.
         return None
-    edits: list[tuple[int, int, str | Template[Occurrence]]] = [
-        (start, end, template("from ", hole_of(stage)))
-    ]
+    edits: dict[TextSpan, str | Template[Occurrence]] = {
+        (start, end): template("from ", hole_of(stage))
+    }
     for begin, until in ordered:
         if start <= begin < end:
             # Among the groups: the rest has none.
@@ -338,14 +340,28 @@ def cut_at_rows(
         name = spans[begin, until]
         # A column that is selected as it is keeps its name.
         is_kept = until in part.bare and until <= start
-        edits.append((begin, until, f"{name} as {part.bare[until]}" if is_kept else name))
+        edits[begin, until] = f"{name} as {part.bare[until]}" if is_kept else name
+    return put_back(part, stage, edited(part, edits))
+
+
+def edited(
+    part: BlockPart, edits: Mapping[TextSpan, str | Template[Occurrence]]
+) -> Template[Occurrence]:
+    """Return the text of a block, with other text in the place of some of its pieces."""
+    flat, position = part.alone, part.begin
     rest: list[str | Template[Occurrence]] = []
-    position = part.begin
-    for begin, until, instead in sorted(edits, key=lambda edit: edit[:2]):
-        rest += [flat.cut(position, begin), instead]
+    for begin, until in sorted(edits):
+        rest += [flat.cut(position, begin), edits[begin, until]]
         position = until
-    rest.append(flat.cut(position, len(flat.text)))
-    return put_back(part, stage, template(*rest))
+    return template(*rest, flat.cut(position, len(flat.text)))
+
+
+def clauses(select: exp.Select, names: Sequence[str]) -> Iterator[exp.Expr]:
+    """Yield the items of a select list, and those of other clauses by their names."""
+    yield from select.expressions
+    for name in names:
+        value = select.args.get(name)
+        yield from value if isinstance(value, list) else [value] if value is not None else []
 
 
 def put_back(part: BlockPart, stage: Flat, instead: Template[Occurrence]) -> Cut:

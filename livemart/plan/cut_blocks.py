@@ -13,10 +13,12 @@ from functools import partial
 from sqlglot import exp
 
 from livemart.plan.block_part import (
+    ABOVE_GROUPS,
     BlockPart,
     Columns,
     are_stored,
     block_part,
+    clauses,
     cut_at_rows,
     put_back,
 )
@@ -30,7 +32,7 @@ from livemart.plan.sql.written import span_of
 from livemart.spark_sql import quoted
 
 # The clauses that are computed above the rows, and those that a total has none of.
-_ABOVE = ("group", "having", "qualify", "windows", "order", "sort", "cluster", "distribute")
+_ABOVE_ROWS = ("group", "having", *ABOVE_GROUPS)
 _VALUE = "__livemart_value"
 
 
@@ -65,7 +67,7 @@ def cut_totals(part: BlockPart) -> Cut | None:
     A count of all rows is added, by which the totals can be moved.
     """
     select = part.select_of_rows
-    if select is None or any(map(select.args.get, (*_ABOVE, "distinct", "limit", "offset"))):
+    if select is None or any(map(select.args.get, (*_ABOVE_ROWS, "distinct", "limit", "offset"))):
         return None
     spans: dict[tuple[int, int], str] = {}
     for item in select.expressions:
@@ -102,13 +104,9 @@ def cut_rows(part: BlockPart, *, has_keys: bool = False) -> Cut | None:
     is_total = group is None and any(map(aggregate_calls, select.expressions))
     if not is_total and (group is None or group.find(*sets) is None):
         return None
-    above = [*select.expressions]
-    for name in _ABOVE:
-        value = select.args.get(name)
-        above += value if isinstance(value, list) else [value] if value is not None else []
     spans: dict[tuple[int, int], str] = {}
     named: dict[tuple[str, str], str] = {}
-    for clause in above:
+    for clause in clauses(select, _ABOVE_ROWS):
         if clause.find(exp.Query) is not None:
             return None
         for star in clause.find_all(exp.Star):

@@ -12,7 +12,16 @@ from itertools import count
 
 from sqlglot import TokenType, exp
 
-from livemart.plan.block_part import BlockPart, TextSpan, are_stored, cut_at_rows, put_back
+from livemart.plan.block_part import (
+    ABOVE_GROUPS,
+    BlockPart,
+    TextSpan,
+    are_stored,
+    clauses,
+    cut_at_rows,
+    edited,
+    put_back,
+)
 from livemart.plan.blocks import numbered, outside_of_brackets
 from livemart.plan.cut import Cut, hole_of, with_columns
 from livemart.plan.relations.aggregate_calls import aggregate_calls, with_wrappers
@@ -21,14 +30,11 @@ from livemart.plan.sql.determinism import function_name
 from livemart.plan.sql.flatten import Occurrence
 from livemart.plan.sql.functions import GENERATORS
 from livemart.plan.sql.parse import parse, tokens_of
-from livemart.plan.sql.template import Template, template
-from livemart.plan.sql.written import span_of, sql_of
+from livemart.plan.sql.template import Template, separated, template
+from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
-# The clauses besides the select list that are computed above groups and windows.
-_ABOVE = ("qualify", "windows", "order", "sort", "cluster", "distribute")
-
 _BEFORE_STAR = (TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.DOT)
 _NUMBERED = re.compile(r"__livemart_[a-z]+_(\d+)")
 
@@ -61,9 +67,8 @@ def cut_groups(part: BlockPart) -> Cut | None:
     having = _having(part, select)
     if having is None or pieces.read_outputs():
         return None
-    texts = [part.alone.cut(*span) for span in key_spans]
-    by = [piece for text in texts for piece in (text, ", ")][:-1]
-    groups = template(" group by ", *by, *having[0])
+    by = separated(", ", (part.alone.cut(*span) for span in key_spans))
+    groups = template(" group by ", by, *having[0])
     return cut_at_rows(part, pieces.spans, having[1], groups=groups)
 
 
@@ -169,23 +174,14 @@ def _cut_beside_star(
         listed += [", ", flat.cut(*span), f" as {name}"]
     listed += [f", {text} as {name}" for name, text in hidden.items()]
     stage = numbered(
-        template(
-            *(flat.cut(0, part.begin), "select *", *listed, " "),
-            flat.cut(start, end),
-        )
+        template(flat.cut(0, part.begin), "select *", *listed, " ", flat.cut(start, end))
     )
-    edits: list[tuple[TextSpan, str | Template[Occurrence]]] = [
-        ((star[0], star[0]), star[1].format(", ".join([*windows, *hidden]))),
-        ((start, end), template("from ", hole_of(stage), f" as {quoted(alias)}")),
-        *pieces.spans.items(),
-    ]
-    rest: list[str | Template[Occurrence]] = []
-    position = part.begin
-    for (begin, until), instead in sorted(edits, key=lambda edit: edit[0]):
-        rest += [flat.cut(position, begin), instead]
-        position = until
-    cut = put_back(part, stage, template(*rest, flat.cut(position, len(flat.text))))
-    return replace(cut, keeps_rows=True)
+    edits: dict[TextSpan, str | Template[Occurrence]] = {
+        (star[0], star[0]): star[1].format(", ".join([*windows, *hidden])),
+        (start, end): template("from ", hole_of(stage), f" as {quoted(alias)}"),
+        **pieces.spans,
+    }
+    return replace(put_back(part, stage, edited(part, edits)), keeps_rows=True)
 
 
 class _Pieces:
@@ -201,8 +197,7 @@ class _Pieces:
 
     def take(self, expr: exp.Expr, role: str) -> bool:
         """Return False if the text of an expression is not known."""
-        span = self._part.span(expr) if isinstance(expr, exp.Column) else span_of(expr)
-        if span is None:
+        if (span := self._part.span(expr)) is None:
             return False
         text = sql_of(expr)
         if (role, text) not in self._names:
@@ -217,7 +212,7 @@ class _Pieces:
         """Return the SQL of columns that the rest does not use; None if a text is not known."""
         hidden = {}
         for key in keys:
-            span = self._part.span(key) if isinstance(key, exp.Column) else span_of(key)
+            span = self._part.span(key)
             if span is None or key.find(exp.Query) is not None or self._part.outputs_in(span):
                 return None
             hidden[self._new_name("key")] = self._part.alone.text[slice(*span)]
@@ -232,10 +227,7 @@ class _Pieces:
 
 
 def _above(select: exp.Select) -> Iterator[exp.Expr]:
-    yield from select.expressions
-    for name in _ABOVE:
-        value = select.args.get(name)
-        yield from value if isinstance(value, list) else [value] if value is not None else []
+    return clauses(select, ABOVE_GROUPS)
 
 
 def _generates(select: exp.Select) -> bool:
@@ -302,7 +294,7 @@ def _having(
     hidden = {}
     for name in part.outputs_in(span):
         value = outputs[name]
-        place = part.span(value) if isinstance(value, exp.Column) else span_of(value)
+        place = part.span(value)
         if place is None or value.find(exp.Window) is not None or part.outputs_in(place):
             return None
         hidden[quoted(name)] = part.alone.text[slice(*place)]
