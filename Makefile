@@ -13,7 +13,7 @@ SUITES := test-unit test-serve test-e2e test-spark
 
 .PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat test-storage $(SUITES) \
 	audit audit-if-there flights-data class-archive services golden bench-landing bench-refresh bench-histories \
-	bench-models bench-serve bench-command bench-soak lint format lock clean
+	bench-models bench-serve bench-command bench-soak bench-storage lint format lock clean
 
 help: ## Show what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,11 +24,11 @@ env: ## Make .venv from the lock and fetch the Delta jars (once)
 env-unit:
 	@$(PYTHON) scripts/setup.py --without-java
 
-demo: env ## Orders of 15 days, then live ones, until Ctrl-C; SOURCE=kafka: through a topic
-	@$(BIN)/python -m demo --source $(or $(SOURCE),files)
+demo: env ## Orders of 15 days, then live ones, until Ctrl-C; SOURCE=kafka: through a topic; STORAGE=s3: in a bucket
+	@$(BIN)/python -m demo --source $(or $(SOURCE),files) --storage $(or $(STORAGE),disk)
 
 demo-once: env ## The same, ending by itself with the exit code of verify
-	@$(BIN)/python -m demo --once --source $(or $(SOURCE),files)
+	@$(BIN)/python -m demo --once --source $(or $(SOURCE),files) --storage $(or $(STORAGE),disk)
 
 test: env $(SUITES) ## The gate: one proof of each promise (13 minutes on two cores)
 	@$(BIN)/python -m tests.skipped
@@ -98,6 +98,9 @@ bench-serve: env-unit ## Reads and push under load on one core (ARGS="--pipeline
 
 bench-command: env ## One refresh as a command, from its call to its end, with and without news (ARGS="--help")
 	@$(BIN)/python -m bench.command $(ARGS)
+
+bench-storage: env ## A batch of the mart with tables and files in a bucket, beside a disk (ARGS="--help")
+	@$(BIN)/python -m bench.storage $(ARGS)
 
 bench-soak: env ## What 1,000 batches of the mart leave behind: files, versions, store, memory (hours; ARGS="--help")
 	@$(BIN)/python -m bench.soak $(ARGS)

@@ -27,6 +27,7 @@ from bench.history import CHUNK, END
 from bench.live import deliver_rows
 from bench.mart import open_mart
 from bench.refresh import label_of, report
+from livemart.storage.location import StoragePlace
 
 _PROJECT = Path(__file__).parent / "histories_project"
 _MODELS = (
@@ -46,7 +47,7 @@ class Changes:
     now: datetime
     rows: pa.Table
 
-    def deliver(self, landing: Path, number: int) -> None:
+    def deliver(self, landing: StoragePlace, number: int) -> None:
         """Put the changes below the landing folder."""
         deliver_rows(landing, "changes", number, self.rows)
 

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from bench.history import END, ORDERS, History, make_orders
 from livemart.land.hand_over import hand_over
+from livemart.storage.location import StoragePlace
 
 STEP = timedelta(minutes=5)
 _LATE_SHARE = 0.02
@@ -33,12 +33,12 @@ class Batch:
     now: datetime
     orders: pa.Table
 
-    def deliver(self, landing: Path, number: int) -> None:
+    def deliver(self, landing: StoragePlace, number: int) -> None:
         """Put the batch below the landing folder."""
         deliver_rows(landing, "orders", number, self.orders)
 
 
-def deliver_rows(landing: Path, source: str, number: int, rows: pa.Table) -> None:
+def deliver_rows(landing: StoragePlace, source: str, number: int, rows: pa.Table) -> None:
     """Put rows below the landing folder as one file of JSON lines."""
     lines = (json.dumps(row, default=_plain) + "\n" for row in rows.to_pylist())
     hand_over(landing / source, f"live-{number:04}.jsonl", "".join(lines).encode())

@@ -46,6 +46,7 @@ from livemart.run.pipeline import Pipeline
 from livemart.run.runtime import Runtime, open_runtime
 from livemart.run.stream import Stream
 from livemart.settings import load_settings
+from livemart.storage.location import StoragePlace
 
 PROJECT = Path(__file__).resolve().parents[1]
 ANSWERS = ("restaurant_order_metrics", "restaurant_top_dishes", "restaurant_sales_trend")
@@ -67,7 +68,7 @@ class Batch(Protocol):
     @property
     def now(self) -> datetime: ...
 
-    def deliver(self, landing: Path, number: int) -> None:
+    def deliver(self, landing: StoragePlace, number: int) -> None:
         """Put the batch below the landing folder."""
 
 

@@ -49,6 +49,7 @@ from livemart.run.input_files import project_files
 from livemart.run.project_cache.cache import CachedProject, ProjectCache
 from livemart.run.runtime import open_dbt
 from livemart.settings import load_settings
+from livemart.storage.location import StoragePlace
 
 _SEED = 20260301
 _SHOPS, _CITIES, _CUSTOMERS = 500, 100, 2_000
@@ -67,7 +68,7 @@ class Changes:
     project: Path
     edited: WrittenModel | None = None
 
-    def deliver(self, landing: Path, number: int) -> None:
+    def deliver(self, landing: StoragePlace, number: int) -> None:
         """Edit the project, or put the records below the landing folder."""
         if self.edited is not None:
             write_model(self.project, self.edited)

@@ -5,6 +5,7 @@ Used as `python -m demo`. Everything is created below one folder; no other data 
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import click
 
 from livemart.errors import LivemartError
 from livemart.settings import Settings, load_settings
+from livemart.storage.location import Location, machine_folder
 
 if TYPE_CHECKING:
     from demo.delivery import Deliver
@@ -45,6 +47,13 @@ _EVERY = timedelta(seconds=2)
 )
 @click.option("--broker", envvar="LIVEMART_DEMO_BROKER", help="Of --source kafka: host:port.")
 @click.option("--port", default=8_000, show_default=True, help="Of the page, unless --once.")
+@click.option(
+    "--storage",
+    default="disk",
+    show_default=True,
+    type=click.Choice(["disk", "s3"]),
+    help="Where files arrive and tables are; s3 is started by the demo, in memory.",
+)
 # For tests: the same market whenever it runs, on a copy of the project, in fewer steps.
 @click.option("--now", type=click.DateTime(), hidden=True)
 @click.option("--project", default=str(_PROJECT), hidden=True)
@@ -58,6 +67,7 @@ def main(
     source: str,
     broker: str | None,
     port: int,
+    storage: str,
     now: datetime | None,
     project: str,
     steps: int,
@@ -69,17 +79,18 @@ def main(
     place = Path(folder).absolute()
     began_at = datetime.now(UTC) if now is None else now.replace(tzinfo=UTC)
     try:
-        settings = load_settings(
-            {
-                "project_dir": place / "project" if source == "kafka" else Path(project),
-                "warehouse": place / "warehouse",
-                "landing": place / "landing",
-                "clock": "event_time",
-                "port": port,
-            }
-        )
-        _empty(settings)
         with ExitStack() as stack:
+            root = stack.enter_context(_bucket(place)) if storage == "s3" else place
+            settings = load_settings(
+                {
+                    "project_dir": place / "project" if source == "kafka" else Path(project),
+                    "warehouse": str(root / "warehouse"),
+                    "landing": str(root / "landing"),
+                    "clock": "event_time",
+                    "port": port,
+                }
+            )
+            _empty(settings)
             deliver: Deliver = hand_over_lines
             if source == "kafka":
                 deliver = stack.enter_context(_orders_by_topic(broker, Path(project), place))
@@ -91,6 +102,18 @@ def main(
     except LivemartError as error:
         click.echo(str(error), err=True)
         sys.exit(error.exit_code)
+
+
+@contextmanager
+def _bucket(place: Path) -> Iterator[Location]:
+    """Yield a bucket of a server that ends with the block; this machine's files are below place."""
+    from tests.services.bucket import buckets
+
+    with buckets() as server:
+        server.make("livemart-demo")
+        os.environ |= {**server.environment, "XDG_STATE_HOME": str(place / "own")}
+        click.echo(f"files arrive and tables are in s3://livemart-demo, at {server.endpoint}")
+        yield Location.parse("s3://livemart-demo")
 
 
 @contextmanager
@@ -194,10 +217,14 @@ def _empty(settings: Settings) -> None:
     """Remove what an earlier demo left, unless it still runs."""
     from livemart.state.lock import hold_warehouse
     from livemart.state.places import StateFolder
+    from livemart.storage.scratch import drop_folder
 
-    with hold_warehouse(settings.warehouse):
-        shutil.rmtree(settings.landing, ignore_errors=True)
-        warehouse = Path(str(settings.warehouse))
+    if not isinstance(warehouse := settings.warehouse, Path):
+        # The bucket is new; the serving store of an earlier one is not of it.
+        drop_folder(machine_folder(warehouse))
+        return
+    with hold_warehouse(warehouse):
+        drop_folder(settings.landing)
         state = StateFolder(warehouse).path
         for path in warehouse.iterdir():
             if path != state:

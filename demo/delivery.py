@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from livemart.land.hand_over import hand_over
+from livemart.storage.location import StoragePlace
 
 # Takes a folder, a name and lines; returns the files that were handed over.
-Deliver = Callable[[Path, str, Iterable[str]], Sequence[Path]]
+Deliver = Callable[[StoragePlace, str, Iterable[str]], Sequence[StoragePlace]]
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """Files that were handed over, and how many records of each kind were."""
 
-    files: tuple[Path, ...]
+    files: tuple[StoragePlace, ...]
     counts: Mapping[str, int]
 
     @property
@@ -28,6 +28,8 @@ class Delivery:
         return sum(self.counts.values())
 
 
-def hand_over_lines(folder: Path, name: str, lines: Iterable[str]) -> Sequence[Path]:
+def hand_over_lines(
+    folder: StoragePlace, name: str, lines: Iterable[str]
+) -> Sequence[StoragePlace]:
     """Hand over a file of these lines."""
     return (hand_over(folder, name, "".join(f"{line}\n" for line in lines).encode()),)

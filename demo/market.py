@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Literal
 
 from demo.catalogue import Restaurant, open_restaurants, renamed_dish
 from demo.delivery import Deliver, Delivery, hand_over_lines
 from demo.demand import demand
 from demo.records import Order, broken_line, dish_line, next_version, restaurant_line
+from livemart.storage.location import StoragePlace
 
 Kind = Literal[
     "placed", "delivered", "cancelled", "corrected", "deleted", "late", "redelivered", "broken",
@@ -84,7 +84,7 @@ class Market:
         """Restaurants as they are now, most popular first."""
         return tuple(self._restaurants)
 
-    def history(self, landing: Path, end: datetime, *, days: int = 15) -> Delivery:
+    def history(self, landing: StoragePlace, end: datetime, *, days: int = 15) -> Delivery:
         """Hand over menus and the orders of the days before `end`, one file a day of arrival.
 
         Args:
@@ -107,7 +107,7 @@ class Market:
         return Delivery(tuple(files), counts)
 
     def live_step(
-        self, landing: Path, start: datetime, end: datetime, *, orders: int | None = None
+        self, landing: StoragePlace, start: datetime, end: datetime, *, orders: int | None = None
     ) -> Delivery:
         """Hand over what arrives in [start, end): at least one order of every unpleasant kind.
 
@@ -119,7 +119,7 @@ class Market:
         """
         self._steps += 1
         counts: Counter[str] = Counter()
-        files: list[Path] = []
+        files: list[StoragePlace] = []
         for order in self._orders(start, end, exactly=orders):
             self._place(order)
         self._surprise(start, end)
@@ -253,8 +253,8 @@ class Market:
             yield arrival.line
 
     def _change_menus(
-        self, landing: Path, name: str, at: datetime, counts: Counter[str]
-    ) -> Iterator[Path]:
+        self, landing: StoragePlace, name: str, at: datetime, counts: Counter[str]
+    ) -> Iterator[StoragePlace]:
         """Rename a dish, and rename a restaurant or move it to another city."""
         rng = self._rng
         chosen = rng.randrange(len(self._restaurants))
@@ -275,13 +275,13 @@ class Market:
         )
 
     def _write_restaurants(
-        self, landing: Path, at: datetime, counts: Counter[str]
-    ) -> Sequence[Path]:
+        self, landing: StoragePlace, at: datetime, counts: Counter[str]
+    ) -> Sequence[StoragePlace]:
         lines = [restaurant_line(restaurant, at, "c") for restaurant in self._restaurants]
         counts["restaurant"] += len(lines)
         return self._deliver(landing / "restaurants", "history.jsonl", lines)
 
-    def _write_menus(self, landing: Path, at: datetime, counts: Counter[str]) -> Sequence[Path]:
+    def _write_menus(self, landing: StoragePlace, at: datetime, counts: Counter[str]) -> Sequence[StoragePlace]:
         lines = [
             dish_line(dish.dish_id, dish.restaurant_id, dish.name, at, "c")
             for restaurant in self._restaurants

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from demo.delivery import hand_over_lines
+from livemart.storage.location import StoragePlace
 from tests.project_run import copy_project
 from tests.services.kafka import running_kafka
 from tests.services.maven import NotInstalledError
@@ -54,7 +55,9 @@ class OrderTopic:
             ) from None
         self._producer = Producer({"bootstrap.servers": servers, "log_level": 0})
 
-    def deliver(self, folder: Path, name: str, lines: Iterable[str]) -> Sequence[Path]:
+    def deliver(
+        self, folder: StoragePlace, name: str, lines: Iterable[str]
+    ) -> Sequence[StoragePlace]:
         """Send lines of the folder `orders` to the topic; hand others over as a file."""
         if folder.name != "orders":
             return hand_over_lines(folder, name, lines)

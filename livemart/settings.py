@@ -106,18 +106,24 @@ def _read_place(value: object) -> object:
     return Location.parse(value).place if isinstance(value, str) else value
 
 
+def _check_place(place: Path | Location) -> Path | Location:
+    if isinstance(place, Path):
+        return _check_folder(place)
+    try:
+        check_access(place, os.environ)
+    except ConfigError as error:
+        raise ValueError(error.hint) from None
+    return place
+
+
 def _check_warehouse(place: Path | Location) -> Path | Location:
     """deltalake 1.6 makes another URL of a path with such signs: of another folder, or of none."""
-    if isinstance(place, Location):
-        try:
-            check_access(place, os.environ)
-        except ConfigError as error:
-            raise ValueError(error.hint) from None
+    place = _check_place(place)
     if sign := _UNREAD_IN_URLS.search(str(place)):
         raise ValueError(
             f"take a folder without {sign[0]!r} in its path: deltalake reads that as another path"
         )
-    return _check_folder(place) if isinstance(place, Path) else place
+    return place
 
 
 def _check_folder(place: Path) -> Path:
@@ -130,7 +136,7 @@ def _check_folder(place: Path) -> Path:
 def _refuse_url(value: object) -> object:
     """pydantic would take it for a folder below the working one."""
     if _is_url(value):
-        raise ValueError("name a folder of this machine: the warehouse alone may be at a URL")
+        raise ValueError("name a folder of this machine: only warehouse and landing may be at a URL")
     return value
 
 
@@ -211,11 +217,8 @@ _UNREAD_IN_URLS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\\x00-\x1f\x7f\ud800-\udf
 Interval = Annotated[timedelta, BeforeValidator(_read_interval)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_read_words)]
 LocalPath = Annotated[Path, BeforeValidator(_refuse_url), AfterValidator(_check_folder)]
-WarehousePlace = Annotated[
-    Path | Location,
-    BeforeValidator(_read_place),
-    AfterValidator(_check_warehouse),
-    PlainSerializer(str, when_used="json"),
+Place = Annotated[
+    Path | Location, BeforeValidator(_read_place), PlainSerializer(str, when_used="json")
 ]
 
 
@@ -274,8 +277,8 @@ class Settings(BaseModel):
     project_dir: LocalPath = Path(".")
     profiles_dir: LocalPath | None = None
     target_path: LocalPath | None = None
-    warehouse: WarehousePlace = Path("warehouse")
-    landing: LocalPath = Path("landing")
+    warehouse: Annotated[Place, AfterValidator(_check_warehouse)] = Path("warehouse")
+    landing: Annotated[Place, AfterValidator(_check_place)] = Path("landing")
     jars: LocalPath | None = None
     target: str | None = None
     vars: Annotated[dict[str, Any], BeforeValidator(_read_mapping)] = Field(default_factory=dict)
@@ -334,6 +337,15 @@ class Settings(BaseModel):
         if self.cache is None:
             return None
         return int(self.cache[:-1]) << (30 if self.cache.endswith("g") else 20)
+
+    @property
+    def farthest(self) -> Path | Location:
+        """The warehouse, or the landing folder if that alone is in a bucket.
+
+        Spark needs the access that it asks for: all buckets are of one store.
+        """
+        places = (self.warehouse, self.landing)
+        return next((it for it in places if isinstance(it, Location)), self.warehouse)
 
     @property
     def kept_changes(self) -> timedelta:

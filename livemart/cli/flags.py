@@ -30,7 +30,9 @@ PLACES = (
         help="Root of all tables: a folder, or s3://bucket/folder. [default: ./warehouse]",
     ),
     click.option(
-        "--landing", metavar="DIR", help="Folder for arriving files. [default: ./landing]"
+        "--landing",
+        metavar="DIR",
+        help="Folder for arriving files, or s3://bucket/folder. [default: ./landing]",
     ),
 )
 SPARK = (

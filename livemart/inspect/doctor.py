@@ -63,7 +63,7 @@ def diagnose(settings: Settings) -> list[Finding]:
         _check_python(),
         _guarded("java", lambda: f"Java {java_release(java := require_java())} at {java}"),
         check_versions(_required_versions(), _installed_version),
-        check_jars(settings.jars, Location.of(warehouse).scheme),
+        check_jars(settings.jars, Location.of(settings.farthest).scheme),
         place := check_warehouse(warehouse),
         check_disk(warehouse),
     ]
@@ -181,12 +181,16 @@ def check_disk(
     return Finding("disk", "ok", message)
 
 
-def check_landing(landing: Path, warehouse: StoragePlace) -> Finding:
+def check_landing(landing: StoragePlace, warehouse: StoragePlace) -> Finding:
     """Look whether records can arrive and be read."""
-    if not landing.is_dir():
+    if not isinstance(landing, Path):
+        problem = _guarded("landing", lambda: str(open_storage(landing).names(most=1) and landing))
+        if problem.is_problem:
+            return problem
+    elif not landing.is_dir():
         hint = "make the folder, or name the right one with --landing"
         return Finding("landing", "warning", f"{landing}: no such folder", hint)
-    if not os.access(landing, os.R_OK | os.X_OK):
+    elif not os.access(landing, os.R_OK | os.X_OK):
         return Finding("landing", "problem", f"{landing}: cannot be read", "change its permissions")
     if unread := unread_files(warehouse, landing):
         folders = "; ".join(map(str, unread))

@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from livemart.delta.warehouse import Warehouse
@@ -25,6 +24,7 @@ from livemart.land.letters.chosen_letters import (
 from livemart.land.letters.redriven import letter_key
 from livemart.land.redrive import RedriveCounts, mended
 from livemart.project.graph import SourceTable
+from livemart.storage.location import StoragePlace
 
 # The columns that identify a letter, as a line has them beside the time.
 _NAMES = ("source", "origin", "reason", "batch_id")
@@ -32,7 +32,7 @@ _NAMES = ("source", "origin", "reason", "batch_id")
 
 def exported_letters(
     warehouse: Warehouse,
-    landing: Path,
+    landing: StoragePlace,
     sources: Mapping[str, SourceTable],
     choice: LetterChoice,
     counts: RedriveCounts,

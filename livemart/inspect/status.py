@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from operator import itemgetter
-from pathlib import Path
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
@@ -140,7 +139,7 @@ def read_status(
     *,
     every: timedelta,
     pane: timedelta,
-    landing: Path | None = None,
+    landing: StoragePlace | None = None,
     store_url: str | None = None,
     now: datetime | None = None,
     limit: int = 10,
@@ -370,7 +369,7 @@ def _store_lines(status: WarehouseStatus) -> list[str]:
     return lines
 
 
-def _lags(warehouse: StoragePlace, landing: Path | None) -> Mapping[str, SourceLag]:
+def _lags(warehouse: StoragePlace, landing: StoragePlace | None) -> Mapping[str, SourceLag]:
     try:
         return source_lags(warehouse, landing)
     except (LivemartError, OSError):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
@@ -24,7 +23,7 @@ LANDED_FILE = "livemart_landed.json"
 
 def note_landed_files(
     checkpoint: StoragePlace,
-    landing: Path,
+    landing: StoragePlace,
     warehouse: Warehouse,
     *,
     append_only: Iterable[str],

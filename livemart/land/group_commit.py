@@ -13,13 +13,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
 
-from livemart.land.hand_over import hand_over
+from livemart.land.hand_over import hand_over_below
 from livemart.land.ingested_keys import IngestedKeys
 from livemart.land.sources.files.names import name_for
 from livemart.land.spool import MAX_SPOOL_BYTES, new_stem
 from livemart.project.graph import SourceTable
+from livemart.storage.location import StoragePlace
 
 _LINGER_S = 0.02
 _WAITING_BYTES = 64 << 20
@@ -61,7 +61,7 @@ class GroupCommit:
     The first request of a file waits `linger` seconds for others.
     """
 
-    landing: Path
+    landing: StoragePlace
     keys: IngestedKeys
     _: KW_ONLY
     linger: float = _LINGER_S
@@ -150,9 +150,8 @@ class GroupCommit:
         keys = {key: (first.digest, first.records) for key, first in by_key.items()}
         if keys:
             self.keys.note(relation, name, keys)
-        path = self.landing / name
         try:
-            hand_over(path.parent, path.name, b"".join(request.lines for request in fresh))
+            hand_over_below(self.landing, name, b"".join(request.lines for request in fresh))
         except BaseException:
             if keys:
                 self.keys.withdraw(relation, keys)

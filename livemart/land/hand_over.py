@@ -1,7 +1,7 @@
 """Hands a file over to landing: whole, durable, and under a name that was not used before.
 
 Used by Python code that delivers files. Spark looks for files at any moment, and passes over names
-that begin with a dot: so a file is written under such a name and then renamed.
+that begin with a dot: so a file on a disk is written under such a name and then renamed.
 """
 
 from __future__ import annotations
@@ -10,15 +10,20 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from livemart.state.atomic_files import sync, write_synced
+from livemart.storage.location import Location, StoragePlace
+from livemart.storage.opening import open_storage
+
+_Place = TypeVar("_Place", bound=StoragePlace)
 
 
-def hand_over(folder: Path, name: str, data: bytes) -> Path:
-    """Put a file into a folder of the landing folder; it is on disk when this returns.
+def hand_over(folder: _Place, name: str, data: bytes) -> _Place:
+    """Put a file into a folder of the landing folder; it is durable when this returns.
 
     Args:
-        folder: made if it is not there.
+        folder: a path, made if it is not there, or a location in a bucket.
         name: of the file, without a folder, as the source's pattern asks for it.
         data: all of its content.
 
@@ -26,22 +31,39 @@ def hand_over(folder: Path, name: str, data: bytes) -> Path:
         ValueError: the name is a path, or begins with a sign that landing passes over.
         FileExistsError: a file of this name was handed over before; landing reads a name once.
     """
-    return _hand_over(folder, name, lambda draft: write_synced(draft, data))
+    return _hand_over(folder, name, lambda draft: write_synced(draft, data), lambda: data)
 
 
-def hand_over_copy(folder: Path, name: str, file: Path) -> Path:
-    """Put a copy of a file into a folder of the landing folder; see `hand_over`."""
+def hand_over_below(landing: StoragePlace, name: str, data: bytes) -> None:
+    """Put a file below the landing folder, by its name from there; see `hand_over`."""
+    folder, name = _folder_and_name(landing, name)
+    hand_over(folder, name, data)
+
+
+def hand_over_copy(landing: StoragePlace, name: str, file: Path) -> None:
+    """Put a copy of a file below the landing folder, by its name from there; see `hand_over`."""
 
     def copy(draft: Path) -> None:
         shutil.copyfile(file, draft)
         sync(draft)
 
-    return _hand_over(folder, name, copy)
+    _hand_over(*_folder_and_name(landing, name), copy, file.read_bytes)
 
 
-def _hand_over(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
+def _folder_and_name(landing: StoragePlace, name: str) -> tuple[StoragePlace, str]:
+    *folders, name = name.split("/")
+    return (landing / "/".join(folders) if folders else landing), name
+
+
+def _hand_over(
+    folder: _Place, name: str, write: Callable[[Path], None], read: Callable[[], bytes]
+) -> _Place:
     if not name or Path(name).name != name or name.startswith((".", "_")):
         raise ValueError(f"{name!r}: write a file name that begins with neither . nor _")
+    if not isinstance(folder, Path):
+        # One request puts it there, or not at all.
+        open_storage(Location.of(folder)).create(name, read())
+        return folder / name
     folder.mkdir(parents=True, exist_ok=True)
     path, draft = folder / name, folder / f".{name}.{os.getpid()}"
     if path.exists():

@@ -27,6 +27,7 @@ from livemart.land.spool import Spool, SpoolCounts, count_judged, group_of
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project, SourceTable
 from livemart.project.sources import FILES_KIND
+from livemart.storage.location import StoragePlace
 
 if TYPE_CHECKING:
     from livemart.settings import Settings
@@ -107,7 +108,7 @@ def _not_ingested(source: SourceTable, detail: str, hint: str) -> ConfigError:
 
 
 def hand_over_input(
-    landing: Path,
+    landing: StoragePlace,
     source: SourceTable,
     descriptor: int,
     counts: SpoolCounts,
@@ -174,7 +175,7 @@ def read_into(
 
 
 def hand_over_files(
-    landing: Path,
+    landing: StoragePlace,
     source: SourceTable,
     files: Sequence[str],
     counts: SpoolCounts,
@@ -196,15 +197,15 @@ def hand_over_files(
         )
     group = group_of(source)
     for path in map(Path, files):
-        target = landing / name_for(source.arrival.path, _stem_of(path))
-        if target.exists():
+        name = name_for(source.arrival.path, _stem_of(path))
+        try:
+            with _writing():
+                hand_over_copy(landing, name, path)
+        except FileExistsError:
             continue
-        with _writing():
-            hand_over_copy(target.parent, target.name, path)
         counts.files += 1
         counts.size += path.stat().st_size
-        name = target.relative_to(landing).as_posix()
-        for table in FilePart(name, target).read(group):
+        for table in FilePart(name, path).read(group):
             count_judged(table, counts)
     if not judges:
         counts.refused.clear()

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from livemart.state.atomic_files import read_file, replace_file
+from livemart.storage.location import StoragePlace
+from livemart.storage.opening import open_storage
 
 # A sender tries again within minutes.
 _REMEMBERED = timedelta(hours=24)
@@ -32,12 +34,12 @@ class IngestedRequest:
 class IngestedKeys:
     """The keys of one day, at most two, in a journal that one process writes."""
 
-    def __init__(self, path: Path, landing: Path, now: datetime | None = None) -> None:
+    def __init__(self, path: Path, landing: StoragePlace, now: datetime | None = None) -> None:
         self._path = path
         self._requests: dict[tuple[str, str], IngestedRequest] = {}
         self._oldest: datetime | None = None
         entries = self._read(now or datetime.now(UTC))
-        if entries and not (landing / entries[-1]["file"]).exists():
+        if entries and open_storage(landing).head(entries[-1]["file"]) is None:
             # It was cut off before the file appeared.
             entries.pop()
         self._keep(entries)

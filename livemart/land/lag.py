@@ -7,14 +7,14 @@ micro-batch has begun to read wait no more.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from livemart.land.sources.files.folder import LandingFolder
+from livemart.land.sources.files.bucket import open_landing
+from livemart.land.sources.files.folder import LandingPlace
 from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import Slot, folder_of, kept_slots, seen_files
 from livemart.land.sources.log_looks import LogLook, log_looks
@@ -54,7 +54,7 @@ class SourceLag:
         return max(0.0, (now - self.looked_at).total_seconds())
 
 
-def source_lags(warehouse: StoragePlace, landing: Path | None) -> dict[str, SourceLag]:
+def source_lags(warehouse: StoragePlace, landing: StoragePlace | None) -> dict[str, SourceLag]:
     """Return the lag of each source table that the stream has begun to read.
 
     Args:
@@ -69,7 +69,7 @@ def source_lags(warehouse: StoragePlace, landing: Path | None) -> dict[str, Sour
     if landing is not None:
         for position, slot in enumerate(kept_slots(checkpoint), 1):
             if slot.relations:
-                lag = _lag_of_files(checkpoint, LandingFolder(landing), position, slot)
+                lag = _lag_of_files(checkpoint, open_landing(landing), position, slot)
                 for name in slot.relations:
                     lags[name] = replace(lag, records=_count(lag.size, sizes.mean(name)))
     return lags
@@ -97,26 +97,20 @@ def _lag_of_log(look: LogLook) -> SourceLag:
 
 
 def _lag_of_files(
-    checkpoint: StoragePlace, folder: LandingFolder, position: int, slot: Slot
+    checkpoint: StoragePlace, folder: LandingPlace, position: int, slot: Slot
 ) -> SourceLag:
     seen = seen_files(checkpoint, position)
     place = folder_of(folder.root, slot.path)
-    waiting: list[os.stat_result] = []
     try:
-        if not place.is_dir():
+        if isinstance(place, Path) and not place.is_dir():
             return SourceLag(None, None, away=f"{place} is not there")
-        for path in folder.find(slot.path):
-            if path not in seen:
-                try:
-                    waiting.append(path.stat())
-                except FileNotFoundError:
-                    continue
+        waiting = [file for file in folder.found(slot.path) if file.place not in seen]
     except OSError as error:
         return SourceLag(None, None, away=f"{place}: {error.strerror or error}")
-    oldest = min((status.st_mtime for status in waiting), default=None)
+    oldest = min((file.modified_s for file in waiting), default=None)
     return SourceLag(
         len(waiting),
-        sum(status.st_size for status in waiting),
+        sum(file.size for file in waiting),
         None if oldest is None else datetime.fromtimestamp(oldest, UTC),
     )
 

@@ -27,8 +27,9 @@ from livemart.land.letters.dead_letters import relation_of
 from livemart.land.micro_batch import Limit, MicroBatch
 from livemart.land.records.schema import TIMESTAMP
 from livemart.land.sources.delivery import Delivery, DeliveryReader
+from livemart.land.sources.files.bucket import open_landing
 from livemart.land.sources.files.delivered import DeliveredFiles, files_of
-from livemart.land.sources.files.folder import LandingFolder, matches
+from livemart.land.sources.files.folder import is_hidden, matches
 from livemart.land.sources.files.problems import disappeared, unreadable
 from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import (
@@ -115,7 +116,7 @@ class Landing:
         self,
         spark: SparkSession,
         warehouse: Warehouse,
-        landing_folder: Path,
+        landing_folder: StoragePlace,
         sources: Sequence[SourceTable],
         settings: Settings | None = None,
         *,
@@ -124,7 +125,7 @@ class Landing:
     ) -> None:
         self._spark = spark
         self._warehouse = warehouse
-        self._folder = LandingFolder(landing_folder)
+        self._folder = open_landing(landing_folder)
         self._sources = {source.relation: source for source in sources if source.stream is not None}
         self._files = DeliveredFiles(self._folder)
         self._logs = open_logs(self._sources.values())
@@ -196,7 +197,9 @@ class Landing:
         )
         for name in added:
             # Once: later a folder that is not there may be on a disk that is away.
-            folder_of(self._folder.root, paths[name]).mkdir(parents=True, exist_ok=True)
+            folder = folder_of(self._folder.root, paths[name])
+            if isinstance(folder, Path):
+                folder.mkdir(parents=True, exist_ok=True)
         slots = place_slots(checkpoint, paths)
         self._limited = [(slot, self._limits(slot.relations)) for slot in slots]
 
@@ -235,7 +238,7 @@ class Landing:
             limits.is_off(self._limits(slot.relations), _DRIFT) for slot, limits in self._limited
         )
 
-    def land_files(self, batch_id: int, files: Mapping[str, Sequence[Path]]) -> LandedBatch:
+    def land_files(self, batch_id: int, files: Mapping[str, Sequence[StoragePlace]]) -> LandedBatch:
         """Land files as one micro-batch; landing the same batch again changes nothing.
 
         Args:
@@ -256,7 +259,7 @@ class Landing:
                 else unreadable(name, error)
             ) from error
 
-    def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]]) -> LandedBatch:
+    def _land(self, batch_id: int, files: Mapping[str, Sequence[StoragePlace]]) -> LandedBatch:
         failpoint("landing.before")
         store = self._manifests()
         watched = self._watched = self._watched or WatchedFiles(self._folder, store.newest_first())
@@ -349,8 +352,8 @@ class Landing:
         }
 
     def _read_by_patterns(
-        self, files: Mapping[str, Sequence[Path]]
-    ) -> Mapping[str, Sequence[Path]]:
+        self, files: Mapping[str, Sequence[StoragePlace]]
+    ) -> Mapping[str, Sequence[StoragePlace]]:
         """Leave out files that Spark found by name in a folder that the source does not read."""
         patterns = {name: source.arrival.path for name, source in self._sources.items()}
         return {
@@ -359,10 +362,10 @@ class Landing:
             if name in patterns
         }
 
-    def _relative(self, files: Mapping[str, Sequence[Path]]) -> dict[str, tuple[str, ...]]:
+    def _relative(self, files: Mapping[str, Sequence[StoragePlace]]) -> dict[str, tuple[str, ...]]:
         fresh = {
             name: {
-                self._folder.relative(path) for path in paths if not self._folder.is_hidden(path)
+                relative for path in paths if not is_hidden(relative := self._folder.relative(path))
             }.difference(self._landed_before.get(name, ()))
             for name, paths in files.items()
             if name in self._sources

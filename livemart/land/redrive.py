@@ -20,12 +20,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
-from livemart.land.hand_over import hand_over
+from livemart.land.hand_over import hand_over_below
 from livemart.land.letters.redriven import LETTER_KEY, letter_key, mark
 from livemart.land.records.csv_rows import split_records
 from livemart.land.records.judge import kept_text
@@ -33,7 +32,7 @@ from livemart.land.records.origin import read_origin
 from livemart.land.records.parse import RECORD_FORMATS, LineFormat
 from livemart.land.records.runs import CutLine
 from livemart.land.sources.files.elements import is_array, read_elements
-from livemart.land.sources.files.folder import LandingFolder
+from livemart.land.sources.files.bucket import on_this_machine, open_landing
 from livemart.land.sources.files.lines import read_lines
 from livemart.land.sources.files.names import name_for
 from livemart.project.graph import Format, SourceTable
@@ -68,7 +67,7 @@ class Redriven:
 class Redrive:
     """The re-drives of one warehouse; only one process makes them at a time."""
 
-    def __init__(self, warehouse: Warehouse, landing: Path) -> None:
+    def __init__(self, warehouse: Warehouse, landing: StoragePlace) -> None:
         self._warehouse = warehouse
         self._landing = landing
         self._folder = StateFolder(warehouse.place).redrives
@@ -150,16 +149,15 @@ class Redrive:
         redriven_at = datetime.fromisoformat(content["redriven_at"])
         mark(self._warehouse, content["relation"], letters, content["name"], redriven_at)
         failpoint("redrive.before_hand_over")
-        target = self._landing / content["name"]
         # It may have been handed over before the one that did it was cut off.
         with suppress(FileExistsError):
-            hand_over(target.parent, target.name, base64.b64decode(content["data"]))
+            hand_over_below(self._landing, content["name"], base64.b64decode(content["data"]))
         failpoint("redrive.before_end")
         remove_state_file(path)
 
 
 def mended(
-    landing: Path,
+    landing: StoragePlace,
     sources: Mapping[str, SourceTable],
     letters: Sequence[Mapping[str, Any]],
     contents: Mapping[tuple[Any, ...], tuple[bytes, bytes | None]],
@@ -224,9 +222,9 @@ class Originals:
     """
 
     def __init__(
-        self, landing: Path, record_format: Format, letters: Iterable[Mapping[str, Any]]
+        self, landing: StoragePlace, record_format: Format, letters: Iterable[Mapping[str, Any]]
     ) -> None:
-        self._folder = LandingFolder(landing)
+        self._folder = open_landing(landing)
         self._format = record_format
         self._headers: dict[str, bytes | None] = {}
         needed: dict[str, set[int]] = {}
@@ -273,15 +271,18 @@ class Originals:
 
     def _numbered(self, name: str) -> Iterator[tuple[int, bytes]]:
         """Yield the records of a file with their numbers; none if it is gone."""
-        path = self._folder.locate(name)
-        if path is None or not path.is_file():
-            return iter(())
-        if self._format == "json" and is_array(path):
-            runs = read_elements(path)
-        else:
-            runs = read_lines(path)
-        lines = (line for run in runs for line in run.lines)
-        return split_records(lines) if self._format == "csv" else lines
+        place = self._folder.locate(name)
+        if place is None:
+            return
+        try:
+            self._folder.size(name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        with on_this_machine(place) as path:
+            is_of_elements = self._format == "json" and is_array(path)
+            runs = read_elements(path) if is_of_elements else read_lines(path)
+            lines = (line for run in runs for line in run.lines)
+            yield from split_records(lines) if self._format == "csv" else lines
 
 
 def _is_whole(letter: Mapping[str, Any]) -> bool:

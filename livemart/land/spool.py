@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 
-from livemart.land.hand_over import hand_over
+from livemart.land.hand_over import hand_over_below
 from livemart.land.records.csv_rows import split_records
 from livemart.land.records.judge import Group, refused_by, verdict
 from livemart.land.records.origin import Place
@@ -28,6 +27,7 @@ from livemart.land.sources.files.blocks import BYTE_ORDER_MARK
 from livemart.land.sources.files.elements import Elements, as_lines
 from livemart.land.sources.files.names import name_for
 from livemart.project.graph import SourceTable
+from livemart.storage.location import StoragePlace
 
 # No record that may land is longer; one that is, is cut, and refused in pieces.
 MAX_SPOOL_BYTES = 8 << 20
@@ -57,7 +57,7 @@ class Spool:
         clock: seconds that only rise.
     """
 
-    landing: Path
+    landing: StoragePlace
     source: SourceTable
     counts: SpoolCounts
     _: KW_ONLY
@@ -127,13 +127,13 @@ class Spool:
         self.waiting_since = self.clock() if self._waiting else None
         if not data.strip():
             return
-        path = Path(name_for(self.source.arrival.path, new_stem()))
-        hand_over(self.landing / path.parent, path.name, self._header + data)
+        name = name_for(self.source.arrival.path, new_stem())
+        hand_over_below(self.landing, name, self._header + data)
         self.counts.files += 1
         self.counts.size += len(data)
         lines = list(enumerate((self._header + data).split(b"\n"), 1))
         if self.judges:
-            group, place = group_of(self.source), Place(path.as_posix())
+            group, place = group_of(self.source), Place(name)
             for table in parse_runs(group, place, [Lines(lines)]):
                 count_judged(table, self.counts)
         elif self.source.record_rules.format == "csv":

@@ -22,6 +22,7 @@ from livemart.settings import Settings
 from livemart.state.last_pass import last_pass_at
 from livemart.state.project_graph import read_graph
 from livemart.state.snapshots import SnapshotLog
+from livemart.storage.opening import open_storage
 
 _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".py")
 # Directly below the project's folder; below `models` a folder may have any name.
@@ -114,6 +115,10 @@ def waiting_files(settings: Settings) -> WaitingFiles | None:
     than Python would.
     """
     files: list[tuple[str, int, int]] = []
+    if not isinstance(settings.landing, Path):
+        entries = open_storage(settings.landing).entries()
+        files = [(it.name, it.size, int(it.modified_s * 1_000_000_000)) for it in entries]
+        return files if len(files) <= _MANY_FILES else None
     for folder, folders, names in os.walk(settings.landing, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         for name in names:
@@ -146,9 +151,11 @@ def is_small_refresh(settings: Settings) -> bool:
         return False
     size = 0
     for path, bytes_, changed_ns in files:
-        # A file that was moved here keeps its older time of change.
         with suppress(OSError):
-            if max(changed_ns, os.stat(path).st_ctime_ns) > begin_ns:
+            if isinstance(settings.landing, Path):
+                # A file that was moved here keeps its older time of change.
+                changed_ns = max(changed_ns, os.stat(path).st_ctime_ns)
+            if changed_ns > begin_ns:
                 size += bytes_
     return size <= _LITTLE_BYTES
 

@@ -314,7 +314,7 @@ def open_runtime(
         guests = connect_settings(settings.warehouse) if has_guests else None
         # Here, where a signal breaks a download off; and dbt changes the folder meanwhile.
         require_java()
-        jars = require_jars(settings.jars, Location.of(settings.warehouse).scheme)
+        jars = require_jars(settings.jars, Location.of(settings.farthest).scheme)
         prepare_environment(settings)
         folder = Path.cwd()
         # While there is one thread: its modules import each other in a circle.

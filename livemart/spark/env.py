@@ -34,7 +34,7 @@ def environment_lines(settings: Settings) -> list[str]:
     Raises:
         ConfigError: no project, no profiles, or no jars.
     """
-    jars = require_jars(settings.jars, Location.of(settings.warehouse).scheme)
+    jars = require_jars(settings.jars, Location.of(settings.farthest).scheme)
     profiles = find_profiles(settings.project_dir, settings.profiles_dir)
     with_jars = settings.model_copy(update={"jars": jars[0].parent})
     variables = {

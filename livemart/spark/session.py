@@ -43,14 +43,16 @@ def session_settings(
     jars: tuple[Path, ...],
     master: str = "local[2]",
     given: Mapping[str, str] | None = None,
+    farthest: StoragePlace | None = None,
 ) -> dict[str, str]:
     """Return every Spark setting the project depends on.
 
     Args:
         warehouse: root of all tables; `warehouse/<schema>/<identifier>`.
-        jars: those of Delta and of the store of the warehouse, checked by the caller.
+        jars: those of Delta and of the store that is read, checked by the caller.
         master: Spark's; executors in separate processes are given the jars.
         given: Spark's properties that the project sets, none of those that rows depend on.
+        farthest: a place whose access Spark needs; the warehouse if None.
     """
     settings = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -110,7 +112,7 @@ def session_settings(
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     }
-    given, storage = dict(given or {}), open_storage(warehouse)
+    given, storage = dict(given or {}), open_storage(farthest or warehouse)
     if has_executors(master):
         uris = [jar.absolute().as_uri() for jar in jars]
         given["spark.jars"] = ",".join([*uris, *filter(None, [given.get("spark.jars")])])
@@ -157,10 +159,12 @@ def open_session(
     """
     if jars is None:
         require_java()
-        jars = require_jars(settings.jars, Location.of(settings.warehouse).scheme)
+        jars = require_jars(settings.jars, Location.of(settings.farthest).scheme)
     prepare_environment(settings)
     log4j = Path(__file__).with_name("log4j2.properties")
-    options = session_settings(settings.warehouse, jars, settings.master, settings.spark_conf)
+    options = session_settings(
+        settings.warehouse, jars, settings.master, settings.spark_conf, settings.farthest
+    )
     options |= dict(extra or {})
     # The class path and Java options count only before the JVM starts.
     arguments = [f"--master {settings.master}", f"--driver-memory {settings.memory}"]

@@ -6,6 +6,7 @@ Used for every path. A new file appears by link(2), which fails if another write
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from heapq import nsmallest
@@ -58,6 +59,12 @@ class LocalStorage:
     def get(self, name: str) -> bytes:
         try:
             return self._path(name).read_bytes()
+        except FileNotFoundError as error:
+            raise Missing(str(self._path(name))) from error
+
+    def download(self, name: str, path: Path) -> None:
+        try:
+            shutil.copyfile(self._path(name), path)
         except FileNotFoundError as error:
             raise Missing(str(self._path(name))) from error
 

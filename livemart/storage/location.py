@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
+from urllib.parse import unquote, urlsplit
 
 # Holds all state of a warehouse beside its tables.
 STATE_FOLDER = "_livemart"
@@ -68,6 +69,20 @@ class Location:
         scheme, bucket, path = match.groups()
         return cls(place.rstrip("/"), scheme, bucket, path.strip("/"))
 
+    @classmethod
+    def of_spark(cls, url: str) -> Location:
+        """Return the location of a file that Spark names by an encoded URL; see `spark_url`.
+
+        >>> str(Location.of_spark("s3a://mart/eu/a%20b")), str(Location.of_spark("file:///a%20b"))
+        ('s3://mart/eu/a b', '/a b')
+        """
+        parts = urlsplit(url)
+        path = unquote(parts.path)
+        if not parts.netloc:
+            return cls(path)
+        scheme = parts.scheme.replace("s3a", "s3")
+        return cls(f"{scheme}://{parts.netloc}{path}", scheme, parts.netloc, path.strip("/"))
+
     def __truediv__(self, name: str) -> Location:
         path = "/".join(filter(None, (self.path, name))) if self.scheme else ""
         return Location(f"{self.url}/{name}", self.scheme, self.bucket, path)
@@ -86,6 +101,11 @@ class Location:
         if not self.scheme:
             return Location(str(Path(self.url).parent))
         return Location.parse(self.url.rpartition("/")[0])
+
+    @property
+    def top(self) -> Location:
+        """The whole bucket; of a disk its root."""
+        return Location.parse(f"{self.scheme}://{self.bucket}" if self.scheme else "/")
 
     @property
     def place(self) -> Path | Location:

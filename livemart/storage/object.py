@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -33,8 +34,11 @@ from livemart.storage.storage import Changed, Missing, ObjectEntry, Taken
 
 _S3A = "spark.hadoop.fs.s3a."
 _NO_BUCKET = "NoSuchBucket"
+# obstore cannot name each object of a foreign writer, nor list a folder that holds such a one.
+_UNNAMED = "invalid path"
 _PATIENCE_S = 60.0
 _FIRST_WAIT_S = 0.1
+_CHUNK_BYTES = 8 << 20
 _ANSWERS = (FileNotFoundError, AlreadyExistsError, PreconditionError)
 _DENIED = (PermissionDeniedError, UnauthenticatedError)
 
@@ -102,6 +106,15 @@ class ObjectStorage:
 
     def get(self, name: str) -> bytes:
         return self._read(name, lambda: obstore.get(self._client, self._key(name)).bytes())
+
+    def download(self, name: str, path: Path) -> None:
+        def request() -> bytes:
+            with path.open("wb") as file:
+                for chunk in obstore.get(self._client, self._key(name)).stream(_CHUNK_BYTES):
+                    file.write(chunk)
+            return b""
+
+        self._read(name, request)
 
     def _read(self, name: str, request: Callable[[], Any]) -> bytes:
         try:
@@ -239,6 +252,12 @@ class ObjectStorage:
                 raise
             # A store repeats in its body what was asked, with the id of the key.
             reason = first_lines(error).partition(": <")[0]
+            if _UNNAMED in reason:
+                raise StorageError(
+                    "OBJECT_UNNAMED",
+                    f"{self._url(name)}: {reason}",
+                    hint="rename or remove that object: no part of a name may be empty or dots",
+                ) from None
             if isinstance(error, _DENIED):
                 raise StorageError(
                     "STORAGE_DENIED",
@@ -267,5 +286,6 @@ def _client(bucket: str, options: tuple[tuple[str, str], ...]) -> S3Store:
 
 
 def _has_no_answer(error: BaseException) -> bool:
-    is_answer = isinstance(error, (*_ANSWERS, *_DENIED)) or _NO_BUCKET in str(error)
+    words = str(error)
+    is_answer = isinstance(error, (*_ANSWERS, *_DENIED)) or _NO_BUCKET in words or _UNNAMED in words
     return isinstance(error, BaseError) and not is_answer

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from pyarrow.fs import FileSystem
@@ -43,7 +44,8 @@ class Storage(Protocol):
     """Objects below `location`. Safe to use from several threads.
 
     A storage in a bucket raises from each method:
-        StorageError: STORAGE_AWAY after some patience, STORAGE_DENIED, BUCKET_MISSING.
+        StorageError: STORAGE_AWAY after some patience, STORAGE_DENIED, BUCKET_MISSING,
+            OBJECT_UNNAMED.
     """
 
     @property
@@ -79,6 +81,10 @@ class Storage(Protocol):
 
     def get(self, name: str) -> bytes:
         """Return the content of an object. Raises Missing."""
+        ...
+
+    def download(self, name: str, path: Path) -> None:
+        """Copy an object to a file of this machine, however large it is. Raises Missing."""
         ...
 
     def head(self, name: str) -> ObjectEntry | None:

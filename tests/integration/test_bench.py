@@ -42,6 +42,19 @@ def test_the_landing_benchmark_runs_and_all_records_come_in(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_benchmark_of_storages_runs_and_its_answers_are_equal(tmp_path: Path) -> None:
+    figures = _figures(
+        *("storage", "--folder", str(tmp_path)),
+        *("--orders=500", "--batch=20", "--warm-up=0", "--batches=1"),
+    )
+
+    assert figures["storage_equal"] == 1
+    assert figures["refresh_bucket_over_disk"] > 0
+    assert 20 < figures["requests_per_batch"] < 2_000
+    assert figures["bytes_per_batch"] > figures["requests_per_batch"]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_benchmark_of_histories_runs_and_its_rows_are_equal(tmp_path: Path) -> None:
     figures = _figures(
         *("histories", "--folder", str(tmp_path), "--changes", "400", "800"),

@@ -15,13 +15,17 @@ from tests.waits import PATIENCE_S
 
 @pytest.mark.processes
 @pytest.mark.extended
-@pytest.mark.parametrize("source", ["files", "kafka"])
-def test_the_demo_shows_the_answers_and_ends_by_proving_them(tmp_path: Path, source: str) -> None:
+@pytest.mark.parametrize(
+    "source, storage", [("files", "disk"), ("kafka", "disk"), ("files", "s3")]
+)
+def test_the_demo_shows_the_answers_and_ends_by_proving_them(
+    tmp_path: Path, source: str, storage: str
+) -> None:
     copy_project(ROOT, tmp_path / "project")
     command = [sys.executable, "-m", "demo", "--once", "--now", "2026-03-29T21:00:00"]
     command += ["--restaurants", "10", "--orders-per-day", "60", "--steps", "3"]
     command += ["--folder", str(tmp_path / "demo"), "--project", str(tmp_path / "project")]
-    command += ["--source", source]
+    command += ["--source", source, "--storage", storage]
 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
 
@@ -34,4 +38,7 @@ def test_the_demo_shows_the_answers_and_ends_by_proving_them(tmp_path: Path, sou
         assert done.stdout.count(f" {kind}") >= 3
     assert "the stream equals the batch" in done.stdout
     assert ("by the topic livemart-demo-" in done.stdout) == (source == "kafka")
-    assert (tmp_path / "demo" / "landing" / "orders").exists() == (source == "files")
+    is_on_disk = source == "files" and storage == "disk"
+    assert (tmp_path / "demo" / "landing" / "orders").exists() == is_on_disk
+    assert (tmp_path / "demo" / "warehouse").exists() == (storage == "disk")
+    assert ("in s3://livemart-demo" in done.stdout) == (storage == "s3")

@@ -6,8 +6,10 @@ it waits would wait for ever.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,9 +52,14 @@ class Buckets:
         asked = urlencode({"fault": fault, "times": times, "method": method, "part": part})
         self._ask("POST", f"_faults?{asked}")
 
-    def _ask(self, method: str, path: str) -> None:
-        with urlopen(Request(f"{self.endpoint}/{path}", method=method)):
-            pass
+    def count(self) -> dict[str, float]:
+        """Return the number of requests, their bytes both ways, and the seconds of answers."""
+        answer: dict[str, float] = json.loads(self._ask("GET", "_counts"))
+        return answer
+
+    def _ask(self, method: str, path: str) -> bytes:
+        with urlopen(Request(f"{self.endpoint}/{path}", method=method)) as answer:
+            return bytes(answer.read())
 
 
 @contextmanager
@@ -72,7 +79,7 @@ def buckets() -> Iterator[Buckets]:
 def _serve() -> None:
     """Serve until the input ends; the first line of the output is the URL."""
     import logging
-    from threading import Thread
+    from threading import Lock, Thread
 
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
@@ -80,8 +87,23 @@ def _serve() -> None:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     application = DomainDispatcherApplication(create_backend_app)
     waiting: list[dict[str, str]] = []
+    counts, counting = {"requests": 0.0, "bytes": 0.0, "seconds": 0.0}, Lock()
 
     def answer(environ, start_response):  # type: ignore[no-untyped-def]
+        if environ["PATH_INFO"] == "/_counts":
+            content = json.dumps(counts).encode()
+            start_response("200 OK", [("Content-Length", str(len(content)))])
+            return [content]
+        began = time.perf_counter()
+        content = list(answered(environ, start_response))
+        sizes = (int(environ.get("CONTENT_LENGTH") or 0), *map(len, content))
+        with counting:
+            counts["requests"] += 1
+            counts["bytes"] += sum(sizes)
+            counts["seconds"] += time.perf_counter() - began
+        return content
+
+    def answered(environ, start_response):  # type: ignore[no-untyped-def]
         path, method = environ["PATH_INFO"], environ["REQUEST_METHOD"]
         if path == "/_faults":
             asked = dict(parse_qsl(environ["QUERY_STRING"]))

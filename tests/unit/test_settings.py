@@ -77,7 +77,7 @@ def test_a_warehouse_may_have_signs_that_deltalake_reads_as_they_are(
 @pytest.mark.parametrize(
     "flags, said",
     [
-        ({"landing": "s3://mart/landing"}, "--landing: found 's3://mart/landing'"),
+        ({"landing": "gs://mart/landing"}, "--landing: found 'gs://mart/landing'"),
         ({"project_dir": "s3://mart/project"}, "--project-dir: found 's3://mart/project'"),
         ({"jars": "s3://mart/jars"}, "--jars: found 's3://mart/jars'"),
         ({"warehouse": "gs://mart/eu"}, "--warehouse: found 'gs://mart/eu'"),

@@ -47,7 +47,7 @@ def build_letters(
             "--project-dir": settings.project_dir,
             "--profiles-dir": settings.profiles_dir,
             "--warehouse": str(settings.warehouse),
-            "--landing": settings.landing,
+            "--landing": str(settings.landing),
         }
     )
     chosen = _options(

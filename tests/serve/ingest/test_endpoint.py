@@ -169,7 +169,7 @@ def test_a_sender_is_told_to_wait_or_that_the_disk_refuses(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("livemart.land.group_commit.hand_over", full)
+    monkeypatch.setattr("livemart.land.group_commit.hand_over_below", full)
     answer = sender.post("notes", '{"id":"a"}')
     assert (answer.status_code, answer.json()["code"]) == (503, "INGEST_FAILED")
     assert "No space left" in answer.json()["detail"]

@@ -16,7 +16,7 @@ from livemart.land.group_commit import (
     IngestRequest,
     KeyReusedError,
 )
-from livemart.land.hand_over import hand_over
+from livemart.land.hand_over import hand_over_below
 from livemart.land.ingested_keys import IngestedKeys
 from tests.deliveries import source
 
@@ -85,7 +85,7 @@ def test_a_disk_that_refuses_is_told_and_the_next_request_stored(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(group_commit, "hand_over", refuse)
+        patch.setattr(group_commit, "hand_over_below", refuse)
         with pytest.raises(OSError, match="No space"):
             put(commit, request("a", "k"))
 
@@ -98,11 +98,11 @@ def test_more_than_memory_should_hold_is_refused(
 ) -> None:
     goes_on = Event()
 
-    def slow(folder: Path, name: str, data: bytes) -> Path:
+    def slow(folder: Path, name: str, data: bytes) -> None:
         goes_on.wait(30)
-        return hand_over(folder, name, data)
+        hand_over_below(folder, name, data)
 
-    monkeypatch.setattr(group_commit, "hand_over", slow)
+    monkeypatch.setattr(group_commit, "hand_over_below", slow)
     keys = IngestedKeys(tmp_path / "keys", tmp_path)
     commit = GroupCommit(tmp_path, keys, linger=0, max_waiting=10)
     first = request("first")

@@ -133,7 +133,7 @@ def test_a_landing_folder_that_cannot_be_written_is_told(
         raise PermissionError(13, "Permission denied", str(tmp_path / "landing"))
 
     monkeypatch.setattr("livemart.land.ingest.hand_over_copy", refuse)
-    monkeypatch.setattr("livemart.land.spool.hand_over", refuse)
+    monkeypatch.setattr("livemart.land.spool.hand_over_below", refuse)
     with pytest.raises(SourceError, match="landing: Permission denied") as caught:
         hand_over_files(tmp_path, NOTES, [str(tmp_path / "a.jsonl")], SpoolCounts())
     assert caught.value.code == "LANDING_UNWRITABLE"

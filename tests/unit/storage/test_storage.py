@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,6 +85,17 @@ def test_an_object_is_replaced_only_while_it_is_the_one_that_was_read(storage: S
     assert second.etag != first.etag
     assert storage.get("lease") == b"second"
     assert storage.names() == ["lease"]
+
+
+def test_an_object_is_copied_to_this_machine(storage: Storage, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 40_000
+    storage.put("a/b", content)
+
+    storage.download("a/b", tmp_path / "copy")
+
+    assert (tmp_path / "copy").read_bytes() == content
+    with pytest.raises(Missing, match="a/c"):
+        storage.download("a/c", tmp_path / "copy")
 
 
 def test_what_does_not_exist_is_missing(storage: Storage) -> None:

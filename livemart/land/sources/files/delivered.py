@@ -12,7 +12,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from livemart.land.sources.delivery import Delivery, DeliveryProblem
-from livemart.land.sources.files.folder import FileIdentity, LandingFolder
+from livemart.land.sources.files.folder import FileIdentity, LandingPlace
 from livemart.land.sources.files.parts import FilePart, parts_of
 from livemart.land.sources.files.problems import changed, changed_since, disappeared, file_problem
 from livemart.project.sources import FILES_KIND
@@ -27,7 +27,7 @@ class DeliveredFiles:
 
     kind = FILES_KIND
 
-    def __init__(self, folder: LandingFolder) -> None:
+    def __init__(self, folder: LandingPlace) -> None:
         self._folder = folder
 
     def plan(self, files: Mapping[str, tuple[str, ...]]) -> list[Delivery]:
@@ -62,10 +62,9 @@ class DeliveredFiles:
             SourceError: SOURCE_FILE_CHANGED, if one of its files is not what it was.
         """
         for before in files_of(delivery):
-            path = self._folder.locate(before.path)
-            if path is None:
+            if self._folder.locate(before.path) is None:
                 continue
-            now = self._folder.identify(path)
+            now = self._folder.identify(before.path)
             if now is None:
                 raise disappeared(self._folder, before.path)
             if now.size and not now.is_same_content(before):
@@ -92,16 +91,15 @@ class DeliveredFiles:
         return [
             part
             for file in files_of(delivery)
-            if (path := self._folder.locate(file.path)) is not None
-            for part in parts_of(file.path, path, record_format)
+            if (place := self._folder.locate(file.path)) is not None
+            for part in parts_of(file.path, place, record_format)
         ]
 
     def _identify(self, name: str) -> FileIdentity:
-        path = self._folder.locate(name)
-        if path is None:
+        if self._folder.locate(name) is None:
             # Not read; its dead letter says so.
             return FileIdentity(name, 0, 0, "")
-        identity = self._folder.identify(path)
+        identity = self._folder.identify(name)
         if identity is None:
             raise disappeared(self._folder, name)
         return identity

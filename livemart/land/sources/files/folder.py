@@ -1,4 +1,4 @@
-"""Finds files below the landing folder, each with the identity of its content.
+"""Finds files below a landing folder on a disk, each with the identity of its content.
 
 Used by landing and by the count of waiting files. Nothing outside the folder is ever read.
 """
@@ -9,15 +9,23 @@ import hashlib
 import io
 import os
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from livemart.errors import SourceError
+from livemart.storage.location import StoragePlace
 
 _DIGEST_BLOCK = 1 << 20
 _DIGEST_BLOCKS = 64
+# Signs of a pattern that stand for others.
+GLOB = "*?[]{}\\"
+# Begins the digest of a file in a bucket.
+ETAG = "etag:"
 # The innermost ones, which hold no others.
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
@@ -27,7 +35,7 @@ class FileIdentity:
     """A file when it was first seen: size, modification time, digest of its content.
 
     If a file has more than 64 MiB, 64 blocks from start to end and the time stand for the content.
-    `path` is relative to the landing folder.
+    In a bucket its ETag stands for it. `path` is relative to the landing folder.
     """
 
     path: str
@@ -44,43 +52,85 @@ class FileIdentity:
     @property
     def is_sampled(self) -> bool:
         """Return whether the digest is of a part of the content only."""
-        return self.size > _DIGEST_BLOCK * _DIGEST_BLOCKS
+        return self.size > _DIGEST_BLOCK * _DIGEST_BLOCKS and not self.digest.startswith(ETAG)
 
 
-class LandingFolder:
-    """The folder that files are delivered to. Nothing outside it is ever read."""
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that waits: where it is, its size in bytes, when it was changed in POSIX seconds."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
+    place: StoragePlace
+    size: int
+    modified_s: float
 
-    def locate(self, relative: str) -> Path | None:
+
+class LandingPlace(Protocol):
+    """A folder that files are delivered to, on a disk or in a bucket. Nothing else is ever read."""
+
+    @property
+    def root(self) -> StoragePlace:
+        """The folder."""
+        ...
+
+    def locate(self, relative: str) -> StoragePlace | None:
         """Return where a file is, None if its path or a link in it leads out of the folder."""
-        path = self.root / relative
-        parts = PurePosixPath(relative).parts
-        if not parts or parts[0] == "/" or ".." in parts:
-            return None
-        if not path.resolve().is_relative_to(self.root.resolve()):
-            return None
-        return path
+        ...
 
-    def relative(self, path: Path) -> str:
+    def relative(self, place: StoragePlace) -> str:
         """Return a path below the folder as it appears in `_origin` and manifests.
 
         Raises:
             SourceError: LANDING_MOVED, of a path that Spark has listed below another folder.
         """
-        if not path.is_relative_to(self.root):
-            raise SourceError(
-                "LANDING_MOVED",
-                f"{path}: the batch that is to land began with this file, which is not below the "
-                f"landing folder, {self.root}",
-                hint="run once with the folder of before as `landing`, then with the new one; or "
-                "run `build --new-epoch`, which reads all files of the new one again",
-            )
-        return path.relative_to(self.root).as_posix()
+        ...
 
     def name_in(self, error: OSError) -> str | None:
         """Return the path below the folder that an error speaks of, None if it is of another."""
+        ...
+
+    def has_folder_of(self, name: str) -> bool:
+        """Return whether the folder that holds a file can be looked into."""
+        ...
+
+    def touched(self, files: Sequence[FileIdentity]) -> list[FileIdentity]:
+        """Return those that are still there and may have been changed: a look at their times."""
+        ...
+
+    def found(self, pattern: str) -> Iterator[FoundFile]:
+        """Yield the files that Spark reads by a pattern."""
+        ...
+
+    def names(self) -> Iterator[str]:
+        """Yield the files that are not hidden, by their names below the folder."""
+        ...
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes; FileNotFoundError if it was removed."""
+        ...
+
+    def identify(self, name: str) -> FileIdentity | None:
+        """Return the present state of a file, None if it was removed."""
+        ...
+
+
+class LandingFolder:
+    """A landing folder on a disk; see `LandingPlace`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    def locate(self, relative: str) -> Path | None:
+        path = self.root / relative
+        if not is_below(relative) or not path.resolve().is_relative_to(self.root.resolve()):
+            return None
+        return path
+
+    def relative(self, place: StoragePlace) -> str:
+        if not isinstance(place, Path) or not place.is_relative_to(self.root):
+            raise moved(place, self.root)
+        return place.relative_to(self.root).as_posix()
+
+    def name_in(self, error: OSError) -> str | None:
         path = (
             Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
         )
@@ -88,36 +138,69 @@ class LandingFolder:
             return None
         return self.relative(path)
 
-    def is_touched(self, identity: FileIdentity) -> bool:
-        """Return whether a file that is still there may have been changed: a look at its times."""
+    def has_folder_of(self, name: str) -> bool:
+        return (self.root / name).parent.is_dir()
+
+    def touched(self, files: Sequence[FileIdentity]) -> list[FileIdentity]:
+        return [file for file in files if self._is_touched(file)]
+
+    def _is_touched(self, identity: FileIdentity) -> bool:
         try:
             status = (self.root / identity.path).stat()
         except OSError:
             return False
         return (status.st_size, status.st_mtime_ns) != (identity.size, identity.mtime_ns)
 
-    def find(self, pattern: str) -> list[Path]:
-        """Return the files that Spark reads by a pattern, sorted by name."""
-        paths = {path for glob in spelled_out(pattern) for path in self.root.glob(glob)}
-        return sorted(
-            path
-            for path in paths
-            if path.is_file() and is_spelled(path.name) and not self.is_hidden(path)
-        )
+    def found(self, pattern: str) -> Iterator[FoundFile]:
+        for path in {path for glob in spelled_out(pattern) for path in self.root.glob(glob)}:
+            if path.is_file() and is_spelled(path.name) and not is_hidden(self.relative(path)):
+                try:
+                    status = path.stat()
+                except FileNotFoundError:
+                    continue
+                yield FoundFile(path, status.st_size, status.st_mtime)
 
-    def is_hidden(self, path: Path) -> bool:
-        """Names that start with . or _ are still being written, or not meant for us."""
-        return any(part.startswith((".", "_")) for part in path.relative_to(self.root).parts)
+    def names(self) -> Iterator[str]:
+        for place, folders, names in os.walk(self.root):
+            folders[:] = sorted(name for name in folders if not is_hidden(name))
+            below = self.relative(Path(place))
+            for name in names:
+                if not is_hidden(name):
+                    yield name if below == "." else f"{below}/{name}"
 
-    def identify(self, path: Path) -> FileIdentity | None:
-        """Return the present state of the file, None if it was removed."""
+    def size(self, name: str) -> int:
+        return (self.root / name).stat().st_size
+
+    def identify(self, name: str) -> FileIdentity | None:
         try:
-            with path.open("rb") as file:
+            with (self.root / name).open("rb") as file:
                 status = os.fstat(file.fileno())
                 digest = _digest(file, status.st_size)
         except FileNotFoundError:
             return None
-        return FileIdentity(self.relative(path), status.st_size, status.st_mtime_ns, digest)
+        return FileIdentity(name, status.st_size, status.st_mtime_ns, digest)
+
+
+def is_below(relative: str) -> bool:
+    """Return whether a path leads to a place below the folder that it starts from."""
+    parts = PurePosixPath(relative).parts
+    return bool(parts) and parts[0] != "/" and ".." not in parts
+
+
+def is_hidden(name: str) -> bool:
+    """Names that start with . or _ are still being written, or not meant for us."""
+    return any(part.startswith((".", "_")) for part in name.split("/"))
+
+
+def moved(place: StoragePlace, root: StoragePlace) -> SourceError:
+    """Return the error of a file that Spark has listed below another landing folder."""
+    return SourceError(
+        "LANDING_MOVED",
+        f"{place}: the batch that is to land began with this file, which is not below the "
+        f"landing folder, {root}",
+        hint="run once with the folder of before as `landing`, then with the new one; or "
+        "run `build --new-epoch`, which reads all files of the new one again",
+    )
 
 
 def is_spelled(name: str) -> bool:
@@ -150,6 +233,17 @@ def matches(name: str, pattern: str) -> bool:
         for globs in _parts_of(pattern)
         for parts in named
     )
+
+
+def literal_folder(pattern: str) -> str:
+    """Return the folder below which a pattern finds all of its files; empty for the first one.
+
+    >>> literal_folder("orders/eu/*/*.jsonl"), literal_folder("*.csv")
+    ('orders/eu', '')
+    """
+    folders = pattern.split("/")[:-1]
+    is_literal = (not any(sign in part for sign in GLOB) for part in folders)
+    return "/".join(part for part, _ in zip(folders, takewhile(bool, is_literal), strict=False))
 
 
 @lru_cache

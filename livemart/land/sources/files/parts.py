@@ -18,8 +18,10 @@ from livemart.land.records.origin import Place
 from livemart.land.records.parse import RECORD_FORMATS, FileFormat, LineFormat, parse_runs
 from livemart.land.records.runs import WHOLE, CutLine, Lines, Span
 from livemart.land.sources.files.blocks import read_head
+from livemart.land.sources.files.bucket import on_this_machine
 from livemart.land.sources.files.elements import begins_array, is_array, read_elements
 from livemart.land.sources.files.lines import read_lines, split_file
+from livemart.storage.location import StoragePlace
 
 _SPAN_BYTES = 24 << 20
 # A dead letter shows so much of a file that holds no records.
@@ -31,32 +33,41 @@ class FilePart:
     """A file or a span of it. `name`: of the file in `_origin`; `path`: where it is."""
 
     name: str
-    path: Path
+    path: StoragePlace
     span: Span = WHOLE
 
     def read(self, group: Group) -> Iterator[pa.Table]:
         """Yield its records as tables of `group.judged`: good and refused ones."""
+        with on_this_machine(self.path) as path:
+            yield from self._read(group, path)
+
+    def _read(self, group: Group, path: Path) -> Iterator[pa.Table]:
         place, record_format = Place(self.name), RECORD_FORMATS[group.record_rules.format]
         if isinstance(record_format, LineFormat):
-            head = read_head(self.path)
+            head = read_head(path)
             if misread := misread_file(head):
                 if self.span.start == 0:
-                    record = CutLine.of(head[:_SHOWN_BYTES], self.path.stat().st_size)
+                    record = CutLine.of(head[:_SHOWN_BYTES], path.stat().st_size)
                     yield judge(group, place, malformed(group, [(1, record)], misread))
                 return
-            yield from parse_runs(group, place, self._runs(record_format, head))
+            yield from parse_runs(group, place, self._runs(record_format, path, head))
             return
-        for chunk in record_format.read(group, self.path, self.span):
+        for chunk in record_format.read(group, path, self.span):
             yield judge(group, place, chunk)
 
-    def _runs(self, line_format: LineFormat, head: bytes) -> Iterator[Lines]:
+    def _runs(self, line_format: LineFormat, path: Path, head: bytes) -> Iterator[Lines]:
         if self.span.start == 0 and line_format.may_be_array and begins_array(head):
-            return read_elements(self.path)
-        return read_lines(self.path, self.span)
+            return read_elements(path)
+        return read_lines(path, self.span)
 
 
-def parts_of(name: str, path: Path, format_name: str) -> list[FilePart]:
-    """Return the parts of a file that can be read by themselves; a small file is one."""
+def parts_of(name: str, path: StoragePlace, format_name: str) -> list[FilePart]:
+    """Return the parts of a file that can be read by themselves.
+
+    A small file is one, and so is one in a bucket: each reader of a span would copy all of it.
+    """
+    if not isinstance(path, Path):
+        return [FilePart(name, path)]
     return [FilePart(name, path, span) for span in _spans(path, RECORD_FORMATS[format_name])]
 
 

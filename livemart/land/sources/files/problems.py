@@ -13,16 +13,15 @@ from livemart.conflicts import is_disk_away
 from livemart.errors import SourceError
 from livemart.land.reasons import LetterReason
 from livemart.land.sources.delivery import DeliveryProblem
-from livemart.land.sources.files.folder import FileIdentity, LandingFolder
+from livemart.land.sources.files.folder import FileIdentity, LandingPlace
 
 
-def file_problem(folder: LandingFolder, before: FileIdentity) -> DeliveryProblem | None:
+def file_problem(folder: LandingPlace, before: FileIdentity) -> DeliveryProblem | None:
     """Return why a file of a delivery is passed over or given up, None if nothing is wrong."""
-    path = folder.locate(before.path)
-    if path is None:
+    if folder.locate(before.path) is None:
         detail = "its path, or a link in it, leads out of the landing folder: not read"
         return DeliveryProblem(before.path, LetterReason.MALFORMED_RECORD, detail)
-    if before.size and not path.stat().st_size:
+    if before.size and not folder.size(before.path):
         detail = f"had {before.size} bytes, is empty now: its records were given up"
         return DeliveryProblem(before.path, LetterReason.SOURCE_FILE_CHANGED, detail)
     return None
@@ -60,9 +59,9 @@ def unreadable(name: str, error: OSError) -> SourceError:
     )
 
 
-def disappeared(folder: LandingFolder, name: str) -> SourceError:
+def disappeared(folder: LandingPlace, name: str) -> SourceError:
     """Return the error for a file that is no longer there, or with all of its folder."""
-    if not (folder.root / name).parent.is_dir():
+    if not folder.has_folder_of(name):
         return _away(name, f"its folder below {folder.root} is not there")
     return SourceError(
         "SOURCE_FILE_CHANGED",

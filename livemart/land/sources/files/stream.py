@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, reduce
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
 from livemart.errors import StateError
-from livemart.land.sources.files.folder import spelled_out
+from livemart.land.sources.files.folder import GLOB, literal_folder, spelled_out
 from livemart.state.atomic_files import read_file, remove_state_file, replace_file
 from livemart.state.checkpoint import logged_batches
 from livemart.storage.location import Location, StoragePlace
@@ -34,11 +33,13 @@ if TYPE_CHECKING:
 
 SLOTS_FILE = "livemart_sources.json"
 _COMPACTED = ".compact"
-_GLOB = "*?[]{}\\"
 # Spark forgets files older than this beside newer ones: never, or a late file would be lost.
 _MAX_FILE_AGE = "36500d"
 # Folders of the form name=value are no partitions, and one may go while it is listed.
 _LISTED = {"recursiveFileLookup": "true", "ignoreMissingFiles": "true"}
+
+
+_Place = TypeVar("_Place", bound=StoragePlace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def kept_slots(checkpoint: StoragePlace) -> list[Slot]:
         return []
 
 
-def seen_files(checkpoint: StoragePlace, position: int) -> frozenset[Path]:
+def seen_files(checkpoint: StoragePlace, position: int) -> frozenset[StoragePlace]:
     """Return the files of a slot that some micro-batch has been given; positions begin with 1.
 
     Raises:
@@ -137,7 +138,7 @@ def last_committed(checkpoint: StoragePlace) -> int:
 
 def start_stream(
     spark: SparkSession,
-    landing: Path,
+    landing: StoragePlace,
     checkpoint: StoragePlace,
     slots: Sequence[tuple[Slot, Limits]],
     body: Callable[[int], None],
@@ -198,7 +199,7 @@ def _idle_folder() -> Path:
 
 def files_of_batch(
     checkpoint: StoragePlace, batch_id: int, slots: Sequence[Slot]
-) -> dict[str, tuple[Path, ...]]:
+) -> dict[str, tuple[StoragePlace, ...]]:
     """Return the files of a micro-batch by relation, as Spark planned them.
 
     Their names match the pattern of their slot; their folders may be any below its first one.
@@ -208,11 +209,11 @@ def files_of_batch(
     """
     ends = _offsets(checkpoint, batch_id, len(slots))
     starts = _offsets(checkpoint, batch_id - 1, len(slots)) if batch_id else [-1] * len(slots)
-    files: dict[str, tuple[Path, ...]] = {}
+    files: dict[str, tuple[StoragePlace, ...]] = {}
     for position, slot in enumerate(slots, 1):
         log = checkpoint / "sources" / str(position)
         steps = range(starts[position - 1] + 1, ends[position - 1] + 1)
-        paths = tuple(sorted({path for step in steps for path in _logged(log, step)}))
+        paths = tuple(sorted({path for step in steps for path in _logged(log, step)}, key=str))
         for relation in slot.relations if paths else ():
             files[relation] = paths
     return files
@@ -229,7 +230,7 @@ def _offsets(checkpoint: StoragePlace, batch_id: int, count: int) -> list[int]:
     return steps + [-1] * (count - len(steps))
 
 
-def _logged(log: StoragePlace, step: int) -> Iterator[Path]:
+def _logged(log: StoragePlace, step: int) -> Iterator[StoragePlace]:
     """Return the files of one step; a compacted log file repeats all before it."""
     name = str(step)
     if open_storage(log).head(name) is None:
@@ -243,12 +244,12 @@ def _compacted(log: StoragePlace) -> list[int]:
     return [int(number) for name in names if (number := name.removesuffix(_COMPACTED)).isdigit()]
 
 
-def _entries(path: StoragePlace) -> Iterator[tuple[int, Path]]:
+def _entries(path: StoragePlace) -> Iterator[tuple[int, StoragePlace]]:
     """Yield the files that a log file names, with their step."""
     try:
         _, *entries = read_file(path).decode().splitlines()
         for entry in map(json.loads, entries):
-            yield int(entry["batchId"]), Path(unquote(urlsplit(entry["path"]).path))
+            yield int(entry["batchId"]), Location.of_spark(entry["path"]).place
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise _torn(path, error) from error
 
@@ -269,18 +270,17 @@ def _widen_offsets(checkpoint: StoragePlace, sources: int) -> None:
             replace_file(path, "\n".join([*lines, *["-"] * missing]))
 
 
-def folder_of(landing: Path, pattern: str) -> Path:
+def folder_of(landing: _Place, pattern: str) -> _Place:
     """Return the folder below which a pattern finds all of its files.
 
     >>> folder_of(Path("/landing"), "orders/eu/*/*.jsonl")
     PosixPath('/landing/orders/eu')
     """
-    folder = landing
-    for part in pattern.split("/")[:-1]:
-        if any(character in part for character in _GLOB):
-            break
-        folder = folder / part
-    return folder
+    return reduce(lambda folder, part: folder / part, _parts(literal_folder(pattern)), landing)
+
+
+def _parts(path: str) -> list[str]:
+    return path.split("/") if path else []
 
 
 def is_refused_name(error: BaseException) -> bool:
@@ -288,14 +288,16 @@ def is_refused_name(error: BaseException) -> bool:
     return "java.net.URISyntaxException: Relative path in absolute URI" in str(error)
 
 
-def _has_refused_names(landing: Path, pattern: str) -> bool:
+def _has_refused_names(landing: StoragePlace, pattern: str) -> bool:
     """Return whether Hadoop would meet a name with a colon while it looks for a pattern's files.
 
     Its globs (3.5) then refuse all of the folder, even if they do not match the name. A listing of
     the folder does not, but finds the folders below it, too.
     """
-    folder = folder_of(landing, pattern)
-    depth = len(Path(pattern).parts) - len(folder.relative_to(landing).parts)
+    literal, folder = literal_folder(pattern), folder_of(landing, pattern)
+    if not isinstance(folder, Path):
+        return any(":" in name for name in open_storage(landing).names(literal))
+    depth = len(pattern.split("/")) - len(_parts(literal))
     return ":" in str(folder) or any(":" in name for name in _names(folder, depth))
 
 
@@ -313,27 +315,30 @@ def _name_filter(pattern: str) -> str:
     return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"
 
 
-def _listed(folder: Path) -> str:
+def _listed(folder: StoragePlace) -> str:
     """Return a path by which Spark lists a folder, and not by a glob of its names.
 
     The braces are no wildcard, but excuse the folder from being there at the start.
     """
-    if ":" in (plain := str(folder)) and not any(sign in plain for sign in _GLOB):
+    if not isinstance(folder, Path):
+        return _plain(folder)
+    if ":" in (plain := str(folder)) and not any(sign in plain for sign in GLOB):
         # Nor may a folder on the way have a colon, but in a path without any sign of a glob.
         return plain
     return f"{_plain(folder.parent)}{{/}}{_plain(Path(folder.name))}"
 
 
-def _spark_pattern(landing: Path, pattern: str) -> str:
+def _spark_pattern(landing: StoragePlace, pattern: str) -> str:
     # Without a wildcard Spark refuses to start before the file is there.
-    if not any(character in pattern for character in _GLOB):
+    if not any(character in pattern for character in GLOB):
         pattern = f"{pattern[:-1]}[{pattern[-1]}]"
     return f"{_plain(landing)}/{pattern}"
 
 
-def _plain(folder: Path) -> str:
+def _plain(folder: StoragePlace) -> str:
     """Return a folder's path with no character of it taken for a wildcard."""
-    return "".join(f"\\{sign}" if sign in _GLOB else sign for sign in str(folder))
+    path = Location.of(folder).spark_url
+    return "".join(f"\\{sign}" if sign in GLOB else sign for sign in path)
 
 
 def _torn(path: StoragePlace, error: Any) -> StateError:

@@ -7,13 +7,13 @@ silence: the files are there, and nothing lands.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
-from pathlib import Path
 
-from livemart.land.sources.files.folder import LandingFolder, is_spelled, matches
+from livemart.land.sources.files.bucket import open_landing
+from livemart.land.sources.files.folder import LandingPlace, is_spelled, matches
 from livemart.land.sources.files.stream import kept_slots
 from livemart.state.places import StateFolder
 from livemart.storage.location import StoragePlace
@@ -42,17 +42,17 @@ class UnreadFiles:
         return f"unread {self.example}{more}: {self.why}"
 
 
-def unread_files(warehouse: StoragePlace, landing: Path) -> tuple[UnreadFiles, ...]:
+def unread_files(warehouse: StoragePlace, landing: StoragePlace) -> tuple[UnreadFiles, ...]:
     """Return the files that no source of the last stream reads, by folder, the most files first.
 
     At most five folders, of the first 20,000 files that are met. Nothing before the first stream.
     """
     slots = kept_slots(StateFolder(warehouse).checkpoint)
     patterns = {name: slot.path for slot in slots for name in slot.relations}
-    return find_unread(LandingFolder(landing), patterns) if patterns else ()
+    return find_unread(open_landing(landing), patterns) if patterns else ()
 
 
-def find_unread(folder: LandingFolder, patterns: Mapping[str, str]) -> tuple[UnreadFiles, ...]:
+def find_unread(folder: LandingPlace, patterns: Mapping[str, str]) -> tuple[UnreadFiles, ...]:
     """Return the files that no pattern reads, and those whose names Java cannot spell.
 
     Args:
@@ -60,7 +60,7 @@ def find_unread(folder: LandingFolder, patterns: Mapping[str, str]) -> tuple[Unr
         patterns: of each source that reads files, by relation.
     """
     names_by_folder: dict[tuple[str, bool], list[str]] = {}
-    for name in islice(_names(folder), _MOST_FILES):
+    for name in islice(folder.names(), _MOST_FILES):
         is_read = any(matches(name, pattern) for pattern in set(patterns.values()))
         if not is_read or not is_spelled(name):
             names_by_folder.setdefault((name.rpartition("/")[0], is_read), []).append(name)
@@ -77,16 +77,6 @@ def find_unread(folder: LandingFolder, patterns: Mapping[str, str]) -> tuple[Unr
 
 
 _UNSPELLED = "a name that is no UTF-8, which Spark cannot read: rename it"
-
-
-def _names(folder: LandingFolder) -> Iterator[str]:
-    """Yield the files below the folder that are not hidden, by name from there."""
-    for place, folders, names in os.walk(folder.root):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        below = folder.relative(Path(place))
-        for name in names:
-            if not name.startswith((".", "_")):
-                yield name if below == "." else f"{below}/{name}"
 
 
 def _nearest(name: str, patterns: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from livemart.land.sources.delivery import Delivery
 from livemart.land.sources.files.delivered import change_delivery, changed_files_of, files_of
-from livemart.land.sources.files.folder import FileIdentity, LandingFolder
+from livemart.land.sources.files.folder import FileIdentity, LandingPlace
 from livemart.land.sources.manifest import Manifest
 
 _WATCHED_FILES = 1_000
@@ -33,7 +33,7 @@ class WatchedFiles:
         manifests: of earlier micro-batches, newest first; no more are taken than are needed.
     """
 
-    def __init__(self, folder: LandingFolder, manifests: Iterable[Manifest]) -> None:
+    def __init__(self, folder: LandingPlace, manifests: Iterable[Manifest]) -> None:
         self._folder = folder
         self._files: dict[str, _Watched] = {}
         needed: list[Manifest] = []
@@ -64,11 +64,9 @@ class WatchedFiles:
     def changed(self) -> list[Delivery]:
         """Return the files that hold something else now than when last seen."""
         changed: list[Delivery] = []
-        for name, watched in self._files.items():
-            if not self._folder.is_touched(watched.now):
-                continue
-            path = self._folder.locate(name)
-            now = self._folder.identify(path) if path else None
-            if now is not None and not now.is_same_content(watched.now):
-                changed.append(change_delivery(now, watched.relations))
+        for before in self._folder.touched([watched.now for watched in self._files.values()]):
+            is_ours = self._folder.locate(before.path) is not None
+            now = self._folder.identify(before.path) if is_ours else None
+            if now is not None and not now.is_same_content(before):
+                changed.append(change_delivery(now, self._files[before.path].relations))
         return changed

@@ -23,7 +23,7 @@ def test_the_pattern_reads_the_name(tmp_path: Path, pattern: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
 
-    assert folder.find(pattern) == [path]
+    assert [it.place for it in folder.found(pattern)] == [path]
     assert matches(folder.relative(path), pattern)
     assert "a-1" in path.name
 

@@ -42,7 +42,7 @@ def test_a_name_that_is_no_text_is_told_and_does_not_wait(tmp_path: Path) -> Non
     assert str(found) == (
         r"unread orders/\xfcber.csv: a name that is no UTF-8, which Spark cannot read: rename it"
     )
-    assert folder.find("orders/*.csv") == [tmp_path / "orders/1.csv"]
+    assert [it.place for it in folder.found("orders/*.csv")] == [tmp_path / "orders/1.csv"]
 
 
 def test_what_looks_like_no_source_is_told_in_few_lines(tmp_path: Path) -> None:
