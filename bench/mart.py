@@ -28,6 +28,7 @@ from livemart.delta.warehouse import Commit, Warehouse
 from livemart.inspect.comparison import compare
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.tables import create_tables
+from livemart.observe.logs import configure_logs
 from livemart.plan.project_plans import views_of
 from livemart.plan.sql.flatten import flatten
 from livemart.project.node_results import NodeProgress
@@ -337,6 +338,8 @@ def open_mart(
 
     `flags`: settings in place of those of a measurement of refreshes alone.
     """
+    # Standard output is for figures alone.
+    configure_logs("text", debug=False)
     for name in ("warehouse", "landing"):
         (folder / name).mkdir(parents=True)
     settings = load_settings(

@@ -1,6 +1,6 @@
 """`make bench-storage`: what a batch of the mart costs in a bucket, beside a disk.
 
-The same history and batches, each in a process of its own: once with tables, state and files on a
+The same history and batches, each in another process: once with tables, state and files on a
 disk, once in a bucket of moto. JSON lines on standard output, progress on standard error.
 
 moto is a server in Python on the same cores: `store_s_per_batch` are the seconds in which it
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--warm-up", type=int, default=10, help="batches before it counts")
     parser.add_argument("--batches", type=int, default=20, help="batches that count")
     parser.add_argument("--folder", type=Path, help="where to work (2 GB)")
-    # Of a process that measures one place.
+    # Given to the process that measures one place.
     parser.add_argument("--bucket", help=argparse.SUPPRESS)
     parser.add_argument("--in", dest="inside", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)

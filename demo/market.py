@@ -281,7 +281,9 @@ class Market:
         counts["restaurant"] += len(lines)
         return self._deliver(landing / "restaurants", "history.jsonl", lines)
 
-    def _write_menus(self, landing: StoragePlace, at: datetime, counts: Counter[str]) -> Sequence[StoragePlace]:
+    def _write_menus(
+        self, landing: StoragePlace, at: datetime, counts: Counter[str]
+    ) -> Sequence[StoragePlace]:
         lines = [
             dish_line(dish.dish_id, dish.restaurant_id, dish.name, at, "c")
             for restaurant in self._restaurants

@@ -136,7 +136,7 @@ def _check_folder(place: Path) -> Path:
 def _refuse_url(value: object) -> object:
     """pydantic would take it for a folder below the working one."""
     if _is_url(value):
-        raise ValueError("name a folder of this machine: only warehouse and landing may be at a URL")
+        raise ValueError("name a folder of this machine: no URL but of warehouse and landing")
     return value
 
 
@@ -217,7 +217,7 @@ _UNREAD_IN_URLS = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\\x00-\x1f\x7f\ud800-\udf
 Interval = Annotated[timedelta, BeforeValidator(_read_interval)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_read_words)]
 LocalPath = Annotated[Path, BeforeValidator(_refuse_url), AfterValidator(_check_folder)]
-Place = Annotated[
+FolderPlace = Annotated[
     Path | Location, BeforeValidator(_read_place), PlainSerializer(str, when_used="json")
 ]
 
@@ -277,8 +277,8 @@ class Settings(BaseModel):
     project_dir: LocalPath = Path(".")
     profiles_dir: LocalPath | None = None
     target_path: LocalPath | None = None
-    warehouse: Annotated[Place, AfterValidator(_check_warehouse)] = Path("warehouse")
-    landing: Annotated[Place, AfterValidator(_check_place)] = Path("landing")
+    warehouse: Annotated[FolderPlace, AfterValidator(_check_warehouse)] = Path("warehouse")
+    landing: Annotated[FolderPlace, AfterValidator(_check_place)] = Path("landing")
     jars: LocalPath | None = None
     target: str | None = None
     vars: Annotated[dict[str, Any], BeforeValidator(_read_mapping)] = Field(default_factory=dict)

@@ -12,6 +12,7 @@ from demo.market import Market
 from demo.topic import OrderTopic
 from examples.rounds import Livemart, run_example, say
 from livemart.state.snapshots import SnapshotLog
+from livemart.storage.location import StoragePlace
 from tests.services.kafka import running_kafka
 
 PROJECT = Path(__file__).resolve().parent
@@ -40,7 +41,7 @@ def run(servers: str, folder: Path, project: Path, rounds: int | None) -> int:
     topic = OrderTopic(servers, _TOPIC)
     sent = 0
 
-    def deliver(place: Path, name: str, lines: Iterable[str]) -> Sequence[Path]:
+    def deliver(place: StoragePlace, name: str, lines: Iterable[str]) -> Sequence[StoragePlace]:
         # Menus and restaurants are no part of this project.
         nonlocal sent
         if place.name == "orders":

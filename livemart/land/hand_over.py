@@ -1,7 +1,8 @@
 """Hands a file over to landing: whole, durable, and under a name that was not used before.
 
 Used by Python code that delivers files. Spark looks for files at any moment, and passes over names
-that begin with a dot: so a file on a disk is written under such a name and then renamed.
+that begin with a dot. So a file on a disk is written under such a name and then renamed. In a
+bucket it is whole at once.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ from livemart.land.records.judge import kept_text
 from livemart.land.records.origin import read_origin
 from livemart.land.records.parse import RECORD_FORMATS, LineFormat
 from livemart.land.records.runs import CutLine
-from livemart.land.sources.files.elements import is_array, read_elements
 from livemart.land.sources.files.bucket import on_this_machine, open_landing
+from livemart.land.sources.files.elements import is_array, read_elements
 from livemart.land.sources.files.lines import read_lines
 from livemart.land.sources.files.names import name_for
 from livemart.project.graph import Format, SourceTable

@@ -15,9 +15,7 @@ from tests.waits import PATIENCE_S
 
 @pytest.mark.processes
 @pytest.mark.extended
-@pytest.mark.parametrize(
-    "source, storage", [("files", "disk"), ("kafka", "disk"), ("files", "s3")]
-)
+@pytest.mark.parametrize("source, storage", [("files", "disk"), ("kafka", "disk"), ("files", "s3")])
 def test_the_demo_shows_the_answers_and_ends_by_proving_them(
     tmp_path: Path, source: str, storage: str
 ) -> None:

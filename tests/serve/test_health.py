@@ -109,7 +109,7 @@ def test_what_waits_for_each_source_is_measured_in_records_bytes_and_seconds(
     checkpoint = StateFolder(tmp_path / "warehouse").checkpoint
     checkpoint.mkdir(parents=True)
     place_slots(checkpoint, {"s.files": "files/*", "s.gone": "gone/*"})
-    path = settings.landing / "files" / "1"
+    path = Path(str(settings.landing)) / "files" / "1"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"x" * 70)
     os.utime(path, (OLD.timestamp(), OLD.timestamp()))

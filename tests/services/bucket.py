@@ -44,6 +44,10 @@ class Buckets:
         """Mark a folder of a bucket as S3A does: by an empty object named with a slash."""
         self._ask("PUT", f"{path}/")
 
+    def put_empty(self, path: str) -> None:
+        """Put an empty object of any name, as another writer may."""
+        self._ask("PUT", path)
+
     def fail(self, fault: str, times: int, method: str = "PUT", part: str = "/") -> None:
         """Let the next requests of a method fail, by a word of `FAULTS`.
 
@@ -91,11 +95,10 @@ def _serve() -> None:
 
     def answer(environ, start_response):  # type: ignore[no-untyped-def]
         if environ["PATH_INFO"] == "/_counts":
-            content = json.dumps(counts).encode()
-            start_response("200 OK", [("Content-Length", str(len(content)))])
-            return [content]
+            start_response("200 OK", [("Content-Type", "application/json")])
+            return [json.dumps(counts).encode()]
         began = time.perf_counter()
-        content = list(answered(environ, start_response))
+        content: list[bytes] = list(answered(environ, start_response))  # type: ignore[no-untyped-call]
         sizes = (int(environ.get("CONTENT_LENGTH") or 0), *map(len, content))
         with counting:
             counts["requests"] += 1

@@ -18,7 +18,7 @@ def _small() -> Market:
 
 def _contents(folder: Path) -> dict[str, str]:
     return {
-        str(path.relative_to(folder)): path.read_text()
+        str(path.relative_to(folder)): Path(str(path)).read_text()
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
@@ -43,7 +43,7 @@ def test_a_delivery_counts_every_line_of_its_files(tmp_path: Path) -> None:
             for step in range(6)
         ),
     ):
-        written = sum(len(path.read_text().splitlines()) for path in delivery.files)
+        written = sum(len(Path(str(path)).read_text().splitlines()) for path in delivery.files)
         assert written == delivery.records
 
 
@@ -69,7 +69,7 @@ def test_a_step_places_as_many_orders_as_it_is_told(tmp_path: Path) -> None:
         line
         for path in (*delivery.files, *after.files)
         if path.parent.name == "orders"
-        for line in path.read_text().splitlines()
+        for line in Path(str(path)).read_text().splitlines()
     ]
     placed = {
         record["order_id"]
@@ -93,7 +93,7 @@ def test_most_orders_go_to_the_most_popular_restaurant(tmp_path: Path) -> None:
     sold: dict[str, int] = {}
     for path in delivery.files:
         if path.parent.name == "orders":
-            for record in map(_parsed, path.read_text().splitlines()):
+            for record in map(_parsed, Path(str(path)).read_text().splitlines()):
                 if record:
                     sold[record["restaurant_id"]] = sold.get(record["restaurant_id"], 0) + 1
     assert max(sold, key=lambda restaurant: sold[restaurant]) == "r0001"

@@ -41,13 +41,13 @@ def settings(tmp_path: Path) -> Settings:
 def test_drafts_and_hidden_folders_do_not_wait(settings: Settings) -> None:
     files = waiting_files(settings) or []
 
-    names = [str(Path(path).relative_to(settings.landing)) for path, _, _ in files]
+    names = [str(Path(path).relative_to(str(settings.landing))) for path, _, _ in files]
     assert names == ["3.csv", "orders/1.jsonl"]
     assert {size for _, size, _ in files} == {2}
 
 
 def test_a_file_that_cannot_be_looked_at_hides_what_waits(settings: Settings) -> None:
-    (settings.landing / "orders" / "loop").symlink_to("loop")
+    (Path(str(settings.landing)) / "orders" / "loop").symlink_to("loop")
 
     assert waiting_files(settings) is None
 
@@ -192,7 +192,7 @@ def test_files_say_how_much_there_is_before_the_first_pass(
 
 
 def test_tables_say_it_after_the_first_pass(small_limits: Settings) -> None:
-    (Path(small_limits.landing) / "orders" / "a.jsonl").write_text("{}")
+    (Path(str(small_limits.landing)) / "orders" / "a.jsonl").write_text("{}")
     keep_graph(small_limits.warehouse, Project("shop", ".", "shop", {}, {}, {}, {}))
     _landed(small_limits, "raw.orders", 3)
     _landed(small_limits, "mart.totals", 2)
@@ -206,7 +206,7 @@ def test_tables_say_it_after_the_first_pass(small_limits: Settings) -> None:
 def test_a_source_that_is_no_table_of_the_warehouse_may_be_of_any_size(
     small_limits: Settings,
 ) -> None:
-    (Path(small_limits.landing) / "orders" / "a.jsonl").write_text("{}")
+    (Path(str(small_limits.landing)) / "orders" / "a.jsonl").write_text("{}")
     source = SourceTable("s.raw.orders", "raw", "orders", "raw", "orders", (), None, None, None, "")
     project = Project("shop", ".", "shop", {source.unique_id: source}, {}, {}, {})
     keep_graph(small_limits.warehouse, project)

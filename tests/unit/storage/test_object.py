@@ -162,3 +162,14 @@ def test_the_mark_of_a_folder_is_no_object(bucket: ObjectStorage, bucket_server:
 def test_a_missing_object_is_no_missing_bucket(bucket: ObjectStorage) -> None:
     with pytest.raises(Missing):
         bucket.get("1")
+
+
+@pytest.mark.extended
+def test_an_object_that_cannot_be_named_is_reported_at_once(
+    bucket_server: Buckets, bucket: ObjectStorage
+) -> None:
+    bucket.put("orders/1", b"")
+    bucket_server.put_empty(f"{bucket.location.bucket}/eu/orders//2")
+
+    with pytest.raises(StorageError, match=r"OBJECT_UNNAMED: s3://.*/eu/orders: .*orders//2"):
+        bucket.names("orders")

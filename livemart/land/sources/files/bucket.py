@@ -56,7 +56,7 @@ class LandingBucket:
         return url.removeprefix(start) if is_ours else None
 
     def has_folder_of(self, name: str) -> bool:
-        # A bucket that cannot be reached raises an error of its own.
+        # A bucket that cannot be reached raises an error before.
         return True
 
     def touched(self, files: Sequence[FileIdentity]) -> list[FileIdentity]:
@@ -67,9 +67,7 @@ class LandingBucket:
             for folder in sorted(folders)
             for entry in self._storage.entries("" if folder == "." else folder)
         }
-        return [
-            file for file in files if file.path in now and _identity(now[file.path]) != file
-        ]
+        return [file for file in files if file.path in now and _identity(now[file.path]) != file]
 
     def found(self, pattern: str) -> Iterator[FoundFile]:
         for entry in self._storage.entries(literal_folder(pattern)):
