@@ -13,7 +13,7 @@ SUITES := test-unit test-serve test-e2e test-spark
 
 .PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat test-storage $(SUITES) \
 	audit audit-if-there flights-data class-archive services golden bench-landing bench-refresh bench-histories \
-	bench-models bench-serve bench-command bench-soak bench-storage lint format lock clean
+	bench-models bench-serve bench-command bench-soak bench-storage bench-rules lint format lock clean
 
 help: ## Show what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ bench-serve: env-unit ## Reads and push under load on one core (ARGS="--pipeline
 
 bench-command: env ## One refresh as a command, from its call to its end, with and without news (ARGS="--help")
 	@$(BIN)/python -m bench.command $(ARGS)
+
+bench-rules: env ## A refresh by each rule of the planner, beside a recomputation (an hour; ARGS="--help")
+	@$(BIN)/python -m bench.rules $(ARGS)
 
 bench-storage: env ## A batch of the mart with tables and files in a bucket, beside a disk (ARGS="--help")
 	@$(BIN)/python -m bench.storage $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -88,6 +89,8 @@ class Round:
     """By model name."""
     commits_ms: Mapping[str, float]
     """By model name."""
+    stages_ms: Mapping[str, float]
+    """Of all stages of a model, by its name."""
 
 
 class Stopwatch(Warehouse):
@@ -124,6 +127,8 @@ class Mart:
     rounds: list[Round] = field(default_factory=list)
     idle_s: list[float] = field(default_factory=list)
     """The seconds of each look at the landing folder that found nothing new."""
+    recomputed_s: dict[str, float] = field(default_factory=dict)
+    """The seconds of the last recomputation, by model name."""
     _batches: list[Batch] = field(default_factory=list)
     _stop: Event = field(default_factory=Event)
     _checks_s: float = 0
@@ -200,6 +205,9 @@ class Mart:
         for model in project.models.values():
             if not model.is_stored or model.materialized in ("seed", "snapshot"):
                 continue
+            # Nor one that the selection leaves out.
+            if not warehouse.exists(model.relation):
+                continue
             assert model.compiled_code is not None
             flat = flatten(model.compiled_code, views)
             path = scratch / model.relation
@@ -213,6 +221,7 @@ class Mart:
             writer.partitionBy(*model.partition_by).save(str(path))
             took = time.perf_counter() - started
             seconds += took
+            self.recomputed_s[model.name] = took
             places[model.relation] = path
             self.say(f"recomputed {model.name} in {took:.1f} s")
             if model.name in compared:
@@ -270,6 +279,9 @@ class Mart:
         watch = self.runtime.warehouse
         assert isinstance(watch, Stopwatch)
         names = {model.relation: model.name for model in models.values()}
+        stored, stages_ms = self.runtime.plans.stored, Counter[str]()
+        for each, state in snapshot.stages.items():
+            stages_ms[stored[each].owner.name] += state.took_ms
         self.rounds.append(
             Round(
                 snapshot.as_of or self.now,
@@ -278,6 +290,7 @@ class Mart:
                 self._checks_s,
                 {models[each].name: state.took_ms for each, state in snapshot.models.items()},
                 {names[each]: ms for each, ms in watch.took_ms.items() if each in names},
+                stages_ms,
             )
         )
         watch.took_ms.clear()

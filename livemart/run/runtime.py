@@ -34,6 +34,7 @@ from livemart.state.places import StateFolder
 from livemart.state.refusals import clear_refusal
 from livemart.state.snapshots import SnapshotLog
 from livemart.storage.location import Location, StoragePlace
+from livemart.storage.opening import open_storage
 
 # The rest is imported where it is used: much of it loads while the JVM starts.
 if TYPE_CHECKING:
@@ -302,6 +303,9 @@ def open_runtime(
     from livemart.spark.session import open_session, prepare_environment
     from livemart.state.lock import hold_warehouse
 
+    if not isinstance(settings.landing, Path):
+        # A bucket that is missing or refuses is known before Spark starts.
+        open_storage(settings.landing).names(most=1)
     is_small = is_short and not builds and is_small_refresh(settings)
     if not is_small:
         # The pass before a small refresh has read this project, and dbt does so again: Spark need

@@ -55,6 +55,20 @@ def test_the_benchmark_of_storages_runs_and_its_answers_are_equal(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_benchmark_of_rules_runs_and_its_rows_are_equal(tmp_path: Path) -> None:
+    rules = ("group_count_sum", "join_dimension", "clock_rows", "hours_running", "limit_of_groups")
+    figures = _figures(
+        *("rules", "--folder", str(tmp_path), "--small=1000", "--large=2000"),
+        *("--warm-up=0", "--batches=1", "--rules", *rules),
+    )
+
+    assert figures["rules_equal"] == 1
+    for name in rules:
+        assert figures[f"rule_{name}_full_over_refresh"] > 0
+        assert figures[f"rule_{name}_growth"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_benchmark_of_histories_runs_and_its_rows_are_equal(tmp_path: Path) -> None:
     figures = _figures(
         *("histories", "--folder", str(tmp_path), "--changes", "400", "800"),
