@@ -186,7 +186,7 @@ class Blocks:
                 continue
             closing = self._closing[place]
             after = self.tokens[place + 1]
-            if after.token_type not in _QUERY:
+            if after.token_type not in _QUERY and not self._is_operation(place):
                 continue
             number = bodies.get(after.start)
             around = next(
@@ -235,6 +235,15 @@ class Blocks:
             if first.token_type is TokenType.SELECT:
                 kind: BlockKind = "branch" if number else "first"
                 yield Block(kind, first.start, last.end + 1, block.depth + 1, block.sees)
+
+    def _is_operation(self, place: int) -> bool:
+        """Return True for a bracket around a set operation whose first query has its own."""
+        first = place + 1
+        if self.tokens[first].token_type is not TokenType.L_PAREN or first not in self._closing:
+            return False
+        behind = self.tokens[self._closing[first] + 1]
+        is_query = self.tokens[first + 1].token_type in _QUERY or self._is_operation(first)
+        return is_query and behind.token_type in _OPERATIONS
 
     def _kind(self, place: int) -> BlockKind | None:
         """Return the kind of a query in brackets; None for a branch, or one that may see more."""

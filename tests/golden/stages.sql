@@ -66,6 +66,10 @@ staged stage_1=(signed rows lookups=1/1 keys=(__livemart_column_2, __livemart_co
 select orders, count(*) as customers from (select customer_id, count(*) as orders from bronze.orders group by 1) as c group by orders;
 signed groups keys=(orders) unique=(orders) stage_1=(signed groups keys=(customer_id) unique=(customer_id)) last=(select orders, count(*) as customers from (select * from stage_1) as c group by orders);
 
+# title: a count of what is left of rows in brackets
+select count(*) as n from ((select distinct restaurant_id, dish_id from bronze.dishes) except (select restaurant_id, dish_id from mart.dish_totals)) as d;
+signed groups stage_1=(region keys=(restaurant_id, dish_id) unique=(restaurant_id, dish_id)) last=(select count(*) as n from (select * from stage_1) as d);
+
 # title: ranks over all groups
 with c as (select restaurant_id, sum(amount) as spent from bronze.orders group by 1) select restaurant_id, rank() over (order by spent desc) as place from c;
 staged stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) last=(with c as (select * from (select * except (`__livemart_rows`) from stage_1)) select restaurant_id, rank() over (order by spent desc) as place from c);

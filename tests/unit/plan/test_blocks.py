@@ -47,7 +47,6 @@ def test_the_outermost_come_first_and_the_last_of_each_depth() -> None:
     "text",
     [
         "select x from a.t as t, lateral (select 1 as y)",
-        "select x from ((select 1 as x) union all select 2) as t",
         "select x from a.t where x > all (select y from a.u)",
         "with recursive c as (select 1 as x) select x from c",
     ],
@@ -70,6 +69,21 @@ def test_branches_of_a_union_are_queries_without_its_order() -> None:
         ("first", "select 1 as x"),
     ]
     assert alone(text, "branch")[1] == "select 2, 3"
+
+
+def test_a_set_operation_may_begin_with_a_bracket() -> None:
+    text = (
+        "with c as (((select 1 as x) except select 2) except (select 3))"
+        " select x from ((select 1 as x) union all select 2) as t where x in ((select 3))"
+    )
+
+    assert [it for it in listed(text) if it[0] != "top"] == [
+        ("value", "select 3"),
+        ("table", "(select 1 as x) union all select 2"),
+        ("cte", "((select 1 as x) except select 2) except (select 3)"),
+        ("branch", "select 2"),
+        ("first", "select 1 as x"),
+    ]
 
 
 @pytest.mark.parametrize(
