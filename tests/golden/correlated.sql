@@ -34,8 +34,20 @@ region keys=(order_id) unique=(order_id);
 select order_id from bronze.orders where restaurant_id in (select restaurant_id from bronze.restaurants order by restaurant_name limit 3);
 full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
 
-# title: IN beside OR may be NULL
-select order_id from bronze.orders where status = 'placed' or restaurant_id in (select restaurant_id from bronze.restaurants);
+# title: IN beside OR keeps no row where it is NULL
+select order_id from bronze.orders where status = 'placed' or (amount > 5 and restaurant_id in (select restaurant_id from bronze.restaurants));
+region keys=(order_id) unique=(order_id);
+
+# title: IN that decides a CASE
+select order_id, case when restaurant_id in (select restaurant_id from bronze.restaurants) then amount end as known from bronze.orders;
+region keys=(order_id) unique=(order_id);
+
+# title: IN may be NULL where a CASE compares it
+select order_id, case restaurant_id in (select restaurant_id from bronze.restaurants) when false then amount end as unknown from bronze.orders;
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: IN of a total has no rule
+select customer_id, case when max(restaurant_id) in (select restaurant_id from bronze.restaurants) then 1 end as is_known from bronze.orders group by customer_id;
 full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
 
 # title: EXISTS whose equality stands in brackets

@@ -5,7 +5,7 @@ Used by the planner. A shape without a rule is refused with its reason, never gu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -306,12 +306,15 @@ class _Builder:
         The expression names their answers. That of `x in (...)` is NULL for what it does not
         find beside a NULL: only where NULL is as good as false, it depends on equal rows alone.
         """
-        together = conjuncts(expr) if is_condition else []
+        tests = [expr] if is_condition else []
+        tests += [node.this for node in expr.find_all(exp.If) if not _is_compared(node)]
+        as_false = {id(node) for test in tests for node in _as_false(test)}
         for node in list(expr.find_all(exp.Exists, exp.Subquery, exp.In)):
             compared, query = None, node.this
             if isinstance(node, exp.In):
                 compared, query = node.this, node.args.get("query")
-                if not any(node is conjunct for conjunct in together):
+                is_of_row = not aggregate_calls(compared) and compared.find(exp.Window) is None
+                if id(node) not in as_false or not is_of_row:
                     continue
             elif isinstance(node, exp.Subquery):
                 query = node
@@ -363,6 +366,24 @@ def _written_count(tree: Expr, clause: str) -> str | None:
 def _emptied(relation: Relation, tree: Expr) -> Relation:
     """Return a query's relation below its `limit 0`, which keeps rows as `where false` does."""
     return Filter(relation, ()) if _written_count(tree, "limit") == "0" else relation
+
+
+def _as_false(condition: Expr) -> Iterator[Expr]:
+    """Yield the parts of a condition that may as well be false where they are NULL.
+
+    A conjunction is true where both parts are, and a disjunction where one of them is.
+    """
+    condition = bare(condition)
+    if isinstance(condition, exp.And | exp.Or):
+        yield from _as_false(condition.left)
+        yield from _as_false(condition.right)
+    else:
+        yield condition
+
+
+def _is_compared(branch: exp.If) -> bool:
+    """Return True for a branch of a CASE that compares a value: NULL may be no false there."""
+    return isinstance(branch.parent, exp.Case) and branch.parent.this is not None
 
 
 def _other_clauses(tree: exp.Select) -> list[Expr]:

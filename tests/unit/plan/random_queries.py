@@ -333,8 +333,15 @@ class _Maker:
                 name, its = self.chance.choice(columns)
                 same = [theirs_name for theirs_name, theirs_kind in theirs if theirs_kind == its]
                 if same:
-                    where += f" and {alias}.{name} in (select {asked}.{self.chance.choice(same)}"
-                    where += f" from {other} as {asked})"
+                    test = f"{alias}.{name} in (select {asked}.{self.chance.choice(same)}"
+                    test += f" from {other} as {asked})"
+                    others = self._picked(columns, alias, "i") or [(f"length('{alias}')", "i")]
+                    if self.chance.random() < 0.25:
+                        outputs.append((f"case when {test} then 1 else {others[0][0]} end", "i"))
+                    elif self.chance.random() < 0.4:
+                        where += f" and ({others[0][0]} > 1 or ({others[0][0]} = 0 and {test}))"
+                    else:
+                        where += f" and {test}"
             elif kind == "lateral" and not lateral and "1 = 1" not in condition:
                 listed = ", ".join(f"{asked}.{name} as l{n}" for n, (name, _) in enumerate(theirs))
                 every = ", ".join(f"{asked}.{name}" for name, _ in theirs)
