@@ -22,6 +22,7 @@ from livemart.plan.sql.parse import parse, qualified, tokens_of
 from livemart.plan.sql.template import Template, template
 from livemart.plan.sql.written import span_of
 
+_VALUE = "__livemart_value"
 Columns = Mapping[str, tuple[str, ...]]
 TextSpan = tuple[int, int]
 _BEHIND_WHERE = frozenset(
@@ -86,6 +87,15 @@ class BlockPart:
         spans = [span for call in calls if (span := span_of(call)) and span[0] >= behind[0]]
         is_clear = self.ambiguous.isdisjoint(self._names_in(behind, without=spans))
         return self.tree if is_clear else None
+
+    @property
+    def named(self) -> Flat | None:
+        """The block by itself, the column of a value with a name; None if a table cannot have it."""
+        if self.block.kind == "value" and self.is_nameless and self.list_end is not None:
+            flat, place = self.alone, self.list_end
+            begin, end = flat.cut(0, place), flat.cut(place, len(flat.text))
+            return Flat(template(begin, f" as {_VALUE}", end).pieces)
+        return self.alone if self.is_named and are_stored(self.names) else None
 
     def span(self, expr: exp.Expr) -> TextSpan | None:
         """Return where a column or another expression is written, None if that is not known."""
@@ -168,7 +178,7 @@ def block_part(
         if isinstance(it, exp.Column) and not isinstance(it.this, exp.Star)
     }
     has_names = len(items) == len(explicit) + len(plain) and not explicit.keys() & plain.keys()
-    is_nameless = len(items) == 1 and not has_names
+    is_nameless = len(items) == 1 and not has_names and not items[0].is_star
     places = [_place(it.this) for it in plain.values()]
     bare = {end: flat.text[start:end] for start, end in places}
     outputs = {**explicit, **plain}

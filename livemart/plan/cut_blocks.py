@@ -16,7 +16,6 @@ from livemart.plan.block_part import (
     ABOVE_GROUPS,
     BlockPart,
     Columns,
-    are_stored,
     block_part,
     clauses,
     cut_at_rows,
@@ -33,32 +32,16 @@ from livemart.spark_sql import quoted
 
 # The clauses that are computed above the rows, and those that a total has none of.
 _ABOVE_ROWS = ("group", "having", *ABOVE_GROUPS)
-_VALUE = "__livemart_value"
 
 
 def cut_whole(part: BlockPart) -> Cut | None:
     """Return a query in which one of its subqueries is a stage, as it is written."""
-    kind, text = part.block.kind, part.alone
-    if kind == "top":
-        return None
-    if kind == "value":
-        if len(part.tree.selects) != 1:
-            return None
-        if part.is_nameless:
-            if part.list_end is None:
-                return None
-            text = Flat(
-                template(
-                    text.cut(0, part.list_end),
-                    f" as {_VALUE}",
-                    text.cut(part.list_end, len(text.text)),
-                ).pieces
-            )
-    elif not part.is_named or not are_stored(part.names):
+    is_value, text = part.block.kind == "value", part.named
+    if part.block.kind == "top" or text is None or (is_value and len(part.names) != 1):
         return None
     stage = numbered(text)
     cut = put_back(part, stage, template("select * from ", hole_of(stage)))
-    return replace(cut, is_value=kind == "value")
+    return replace(cut, is_value=is_value)
 
 
 def cut_totals(part: BlockPart) -> Cut | None:

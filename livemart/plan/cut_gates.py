@@ -119,10 +119,10 @@ def cut_keys(part: BlockPart) -> Cut | None:
 
     The rest leaves them out: they confine a change where no output column does.
     """
-    select = part.tree
-    if not isinstance(select, exp.Select) or part.block.kind == "value" or not part.is_named:
+    select, flat = part.tree, part.named
+    if not isinstance(select, exp.Select) or flat is None:
         return None
-    if any(map(select.args.get, ("limit", "offset", "windows"))) or not are_stored(part.names):
+    if any(map(select.args.get, ("limit", "offset", "windows"))):
         return None
     group = select.args.get("group")
     partitions_ = {_partition(window): window for window in _windows(select)}
@@ -138,7 +138,6 @@ def cut_keys(part: BlockPart) -> Cut | None:
     hidden = _Pieces(part).hidden(key for key in missing if key.find(exp.Column))
     if not hidden:
         return None
-    flat = part.alone
     tokens = outside_of_brackets([it for it in tokens_of(flat.text) if it.start >= part.begin])
     stage = with_columns(flat, parse(flat.text), tokens, hidden, len(flat.text))
     if stage is None:

@@ -101,7 +101,7 @@ def _in_steps(
         not last.reads_rows_alone
         or keeps_rows
         or (has_branches and not all(map(is_stage_relation, rest.relations)))
-        or any(isinstance(it.plan.strategy, Full) for it in stages.values())
+        or not any(_gains(it.plan) for it in stages.values())
     ):
         return None
     ties = tuple(tie for stage in stages.values() for tie in stage.plan.ties)
@@ -142,10 +142,12 @@ def _next_cut(
             is_moved = isinstance(plan.strategy, Signed)
         else:
             plan = plan_flat(cut.stage, inputs, depth + 1, tried)
-            is_full = isinstance(plan.strategy, Full)
             # A value is computed again for nothing worse than one row.
             is_value = cut.is_value and plan.reads_rows_alone
-            is_moved = not _is_copy(plan) if not is_full else is_value
+            is_moved = _gains(plan) or (is_value and not _is_stored(plan))
+            if cut.is_subset and plan.stages:
+                # Nothing else is cut below a LIMIT.
+                is_moved = not isinstance(plan.strategy, Full)
             refused = plan.refused.get("signed")
             if is_moved and refused is not None and refused.message == NO_COUNT_OF_ROWS:
                 cut, plan = _counted(cut, inputs) or (cut, plan)
@@ -175,10 +177,22 @@ def _cuts(flat: Flat, uncut: Plan, inputs: Inputs, tried: _Tried) -> Iterator[Cu
     yield from cuts_of_blocks(flat, inputs.columns, is_hopeless)
 
 
-def _is_copy(plan: Plan) -> bool:
-    """Return True for rows of one table: a stage of them would be a copy of it."""
+def _gains(plan: Plan) -> bool:
+    """Return False if a stage is recomputed, or holds rows of one table: a copy of it."""
+    if isinstance(plan.strategy, Full):
+        return False
     is_of_rows = isinstance(plan.strategy, Signed) and plan.strategy.outputs is None
-    return is_of_rows and plan.flat is not None and len(plan.flat.occurrences) == 1
+    if not is_of_rows or plan.flat is None:
+        return True
+    values = {it for it in plan.parameters if is_stage_relation(plan.flat.occurrences[it].relation)}
+    return len(plan.flat.occurrences) - len(values) != 1
+
+
+def _is_stored(value: Plan) -> bool:
+    """Return True for a value that can be read where it is."""
+    assert value.flat is not None
+    is_copy = not isinstance(value.strategy, Full) and not _gains(value)
+    return is_copy and parse(value.flat.text).args.get("where") is None
 
 
 def _with_stages(inputs: Inputs, stages: Iterable[QueryStage]) -> Inputs:

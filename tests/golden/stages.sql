@@ -78,6 +78,26 @@ staged stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) last=
 with c as (select restaurant_id, sum(amount) as spent from bronze.orders group by 1) select r.restaurant_name, c.spent from bronze.restaurants as r join c on r.restaurant_id = c.restaurant_id where c.spent = (select max(spent) from c);
 region keys=(restaurant_name) reason=SCALAR_SUBQUERY_CHANGED stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) stage_2=(staged) last=(with c as (select restaurant_id, sum(amount) as spent from bronze.orders as `orders` group by 1) select r.restaurant_name, c.spent from bronze.restaurants as r join c on r.restaurant_id = c.restaurant_id where c.spent = (select * from stage_2));
 
+# title: a value found by its key, and one that a star selects
+with m as (select max(amount) as most from bronze.orders) select order_id from bronze.orders where restaurant_id = (select restaurant_id from bronze.restaurants where restaurant_name = 'A') and amount < (select * from m);
+signed rows keys=(order_id) unique=(order_id) reason=SCALAR_SUBQUERY_CHANGED reason=SCALAR_SUBQUERY_CHANGED stage_1=(full reason=GLOBAL_AGG) stage_2=(signed rows keys=(restaurant_id) unique=(restaurant_id)) last=(select order_id from bronze.orders as `orders` where restaurant_id = (select * from stage_2) and amount < (select * from stage_1));
+
+# title: a value of one group is found by its key
+select order_id from bronze.orders where amount > (select max(amount) from bronze.orders where restaurant_id = 'r1' group by restaurant_id);
+signed rows keys=(order_id) unique=(order_id) reason=SCALAR_SUBQUERY_CHANGED stage_1=(region keys=(__livemart_key_1) unique=(__livemart_key_1)) last=(select order_id from bronze.orders as `orders` where amount > (select * except (`__livemart_key_1`) from stage_1));
+
+# title: a value that is computed again, among groups that are not
+select restaurant_id, count(*) as n from bronze.orders where amount > (select avg(amount) from bronze.orders) group by 1 order by n desc, 1 limit 3;
+staged unique=(restaurant_id) reason=SCALAR_SUBQUERY_CHANGED stage_1=(full reason=GLOBAL_AGG) stage_2=(signed groups keys=(restaurant_id) unique=(restaurant_id) reason=SCALAR_SUBQUERY_CHANGED) last=(select * from stage_2 order by n desc, 1 limit 3);
+
+# title: a value that is found gains nothing beside a step that is recomputed
+select max(amount) as most from bronze.orders where restaurant_id = (select restaurant_id from bronze.restaurants where restaurant_name = 'A');
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: the first row of a total
+select sum(amount) as spent from bronze.orders limit 1;
+staged stage_1=(signed groups) stage_2=(signed rows keys=(spent)) last=(select * from stage_2 limit 1);
+
 # title: a value that is computed again, and rows that follow it
 select restaurant_id, count(*) as n from bronze.orders where amount > (select avg(amount) from bronze.orders) group by 1;
 signed groups keys=(restaurant_id) unique=(restaurant_id) reason=SCALAR_SUBQUERY_CHANGED stage_1=(full reason=GLOBAL_AGG) last=(select restaurant_id, count(*) as n from bronze.orders as `orders` where amount > (select * from stage_1) group by 1);

@@ -188,6 +188,13 @@ def test_windows_that_gain_nothing_or_may_mean_something_else_are_not_cut(text: 
             "with c as (select * except (`__livemart_key_1`) from stage)"
             " select y from c where place = 1",
         ),
+        (
+            "value",
+            "select k from a.t as t where x > (select max(z) from a.u as u where k = 1 group by k)",
+            "select max(z) as __livemart_value, k as `__livemart_key_1` from a.u as u where k = 1"
+            " group by k",
+            "select k from a.t as t where x > (select * except (`__livemart_key_1`) from stage)",
+        ),
     ],
 )
 def test_keys_that_are_not_selected_are_columns_of_a_stage(
@@ -208,7 +215,6 @@ def test_keys_that_are_not_selected_are_columns_of_a_stage(
         ("top", "select distinct max(x) as m from a.t as t group by k"),
         ("top", "select x, max(x) over (partition by k) as m, 1 as n from a.t as t group by k, x"),
         ("top", "select x, max(x) over (order by k) as m from a.t as t"),
-        ("value", "select k from a.t where x > (select max(z) as m from a.u as u group by k)"),
     ],
 )
 def test_keys_that_confine_nothing_more_are_no_columns_of_a_stage(kind: str, text: str) -> None:

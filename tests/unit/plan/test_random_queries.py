@@ -269,6 +269,12 @@ def check_stepped_seed(seed: int) -> Plan:
             f"select count(*) over (partition by q.{key}) as n, max(q.{other}) over"
             f" (partition by q.{other}) as m from ({rows}) as q",
             f"select max({other}) as m, count(*) as n from ({rows}) as q group by q.{key}",
+            f"select k, n from ({groups}) as g where n > (select u.v from s.u as u where u.k = 'a')"
+            " order by n, k limit 2",
+            f"select k, n, (select max(t.x) from s.t as t where t.k = 'a' group by t.k) as v"
+            f" from ({groups}) as g where n < (select avg(t.x) from s.t as t) order by n, k limit 3",
+            f"select count(*) as n from ((select {key} from ({rows}) as q) except select w.x"
+            " from s.w as w) as r limit 1",
             f"select 'a' as k, count(*) as n from ({rows}) as q union all select 'b', sum(t.x)"
             f" from s.t as t union select 'c', count({other}) over (partition by r.{key})"
             f" from ({rows}) as r",
