@@ -64,7 +64,7 @@ def plan_uncut(flat: Flat, inputs: Inputs) -> Plan:
         resolved = _qualified(tree, flat, inputs)
         names = _names_of(resolved)
         by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
-        used = used_columns(resolved, {name: one.index for name, one in by_name.items()})
+        used = _used(resolved, flat, inputs)
         notes = _notes(resolved, by_name, inputs)
         seen: set[int] = set()
         scan_of, is_clock = _scans(by_name, inputs, seen), inputs.clocks.__contains__
@@ -184,8 +184,7 @@ def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Query:
     mark_written(tree)
     note_names(tree)
     aliases = group_aliases(tree)
-    clocks = {it.placeholder.lower() for it in flat.occurrences if it.relation in inputs.clocks}
-    select_from_clock(tree, clocks)
+    select_from_clock(tree, _clocks(flat, inputs))
     query = qualified(tree, query_schema(flat, inputs))
     check_group_aliases(aliases)
     if not isinstance(query, exp.Query):
@@ -194,6 +193,22 @@ def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Query:
     check_names(query)
     check_window_notes(query, _stored_windows(flat, inputs))
     return query
+
+
+def _clocks(flat: Flat, inputs: Inputs) -> dict[str, str]:
+    mentions = flat.occurrences
+    return {it.placeholder.lower(): it.relation for it in mentions if it.relation in inputs.clocks}
+
+
+def _used(query: exp.Query, flat: Flat, inputs: Inputs) -> dict[int, frozenset[str]]:
+    """Return the columns that each mention needs; those of a clock may be read of another one."""
+    indices = {it.placeholder.lower(): it.index for it in flat.occurrences}
+    used = used_columns(query, indices)
+    clocks = {indices[name]: relation for name, relation in _clocks(flat, inputs).items()}
+    of_clocks: dict[str, frozenset[str]] = {}
+    for index, relation in clocks.items():
+        of_clocks[relation] = of_clocks.get(relation, frozenset()) | used.get(index, frozenset())
+    return {it: of_clocks[clocks[it]] if it in clocks else names for it, names in used.items()}
 
 
 def _stored_windows(flat: Flat, inputs: Inputs) -> set[str]:

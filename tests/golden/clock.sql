@@ -149,3 +149,7 @@ signed groups keys=(restaurant_id) within[1]=(from __clock__ - interval 1 day) u
 # title: the clock named in a query of a subquery
 with p as (select date((select as_of from livemart.clock)) as today) select restaurant_id, max(amount) as most from bronze.orders where date(ordered_at) >= (select today from p) group by 1;
 region keys=(restaurant_id) within[1]=(from (date(__clock__))) unique=(restaurant_id) slices=(ordered_at);
+
+# title: times of the clock that a row without a table names
+with p as (select (select as_of from livemart.clock) as now, (select as_of from livemart.clock) - interval 24 hours as since) select restaurant_id, count(*) as orders from bronze.orders as o cross join p where o.ordered_at >= p.since and o.ordered_at < p.now group by 1;
+signed groups keys=(restaurant_id) within[2]=(from (__clock__ - interval 24 hours), to __clock__) unique=(restaurant_id) slices=(ordered_at);

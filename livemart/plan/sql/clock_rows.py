@@ -6,22 +6,24 @@ analysis knows that its columns are times of the clock.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 
 from sqlglot import exp
 
 _TABLE = "__clock"
 
 
-def select_from_clock(tree: exp.Expr, clocks: Collection[str]) -> None:
-    """Replace the scalar subquery of each such item of FROM by a column of its clock, in place.
+def select_from_clock(tree: exp.Expr, clocks: Mapping[str, str]) -> None:
+    """Replace the scalar subqueries of each such item of FROM by columns of its clock, in place.
+
+    Each mention of the clock stays a table of the query, though its columns are those of the first.
 
     Args:
-        clocks: the names by which the query calls the clock, in lower case.
+        clocks: the relation by each name that the query has for a clock, in lower case.
 
     >>> from sqlglot import parse_one
     >>> tree = parse_one("with p as (select (select as_of from c) as now, 7 as n) select 1 from p")
-    >>> select_from_clock(tree, {"c"})
+    >>> select_from_clock(tree, {"c": "livemart.clock"})
     >>> tree.ctes[0].this.sql("spark")
     'SELECT __clock.as_of AS now, 7 AS n FROM c AS __clock'
     """
@@ -31,24 +33,31 @@ def select_from_clock(tree: exp.Expr, clocks: Collection[str]) -> None:
         if not is_item or not isinstance(select, exp.Select) or _clauses(select) != {"expressions"}:
             continue
         asked = [query for item in select.expressions for query in item.find_all(exp.Query)]
-        asked = [query for query in asked if isinstance(query, exp.Select)]
-        if len(asked) != 1 or not isinstance(asked[0].parent, exp.Subquery):
-            continue
         columns = [it for item in select.expressions for it in item.find_all(exp.Column)]
         if any(column.find_ancestor(exp.Select) is select for column in columns):
             # The name of another item, or of the clock's column.
             continue
-        table_and_value = _value_of(asked[0])
-        if table_and_value is None or table_and_value[0].name.lower() not in clocks:
+        values = [_value_of(query) for query in asked if not isinstance(query, exp.Subquery)]
+        relations = {clocks.get(it[0].name.lower()) if it else None for it in values}
+        if len(relations) != 1 or None in relations:
             continue
-        table, value = table_and_value
-        asked[0].parent.replace(exp.column(value.this.copy(), _TABLE))
-        alias = exp.TableAlias(this=exp.to_identifier(_TABLE))
-        select.set("from_", exp.From(this=exp.Table(this=table.this.copy(), alias=alias)))
+        for number, (table, read) in enumerate(filter(None, values)):
+            subquery = read.find_ancestor(exp.Subquery)
+            assert subquery is not None
+            subquery.replace(exp.column(read.this.copy(), _TABLE))
+            name = f"{_TABLE}_{number + 1}" if number else _TABLE
+            alias = exp.TableAlias(this=exp.to_identifier(name))
+            item = exp.Table(this=table.this.copy(), alias=alias)
+            if number:
+                select.append("joins", exp.Join(this=item))
+            else:
+                select.set("from_", exp.From(this=item))
 
 
-def _value_of(select: exp.Select) -> tuple[exp.Table, exp.Column] | None:
-    """Return table and column of a query of one column, None of another query."""
+def _value_of(select: exp.Query) -> tuple[exp.Table, exp.Column] | None:
+    """Return table and column of a scalar subquery of one column, None of another query."""
+    if not isinstance(select, exp.Select) or not isinstance(select.parent, exp.Subquery):
+        return None
     if _clauses(select) != {"expressions", "from_"} or len(select.expressions) != 1:
         return None
     table, value = select.args["from_"].this, select.expressions[0].unalias()

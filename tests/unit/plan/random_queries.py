@@ -106,13 +106,17 @@ class _Maker:
 
     def _compared(self) -> tuple[str, Columns]:
         """Return `s.t` with a comparison with the clock in the place of one of its columns."""
-        alias, test = self._alias(), ""
+        alias, test, moments = self._alias(), "", list[str]()
+        has_moments = self.chance.random() < 0.3
         for word in ("", *self.chance.choice([(), ("and",), ("or",)])):
             hours = self.chance.choice([0, 1, 3])
             sign = self.chance.choice(["<", "<=", ">", ">="])
             time = self.chance.choice(["ts", "date_trunc('hour', ts)", "ts + interval 30 minutes"])
             time = time.replace("ts", f"{alias}.ts")
             moment = f"(select c.moment from {CLOCK} as c) - interval {hours} hours"
+            if has_moments:
+                moments.append(moment)
+                moment = f"{alias}_p.m{len(moments)}"
             sides = [time, sign, moment] if self.chance.random() < 0.7 else [moment, sign, time]
             test += f" {word} {' '.join(sides)}"
         values = {
@@ -126,7 +130,9 @@ class _Maker:
             for it in TABLES["s.t"]
         )
         where = f" where {test}" if self.chance.random() < 0.2 else ""
-        return f"(select {listed} from s.t as {alias}{where})", list(TABLES["s.t"].items())
+        named = ", ".join(f"{it} as m{number}" for number, it in enumerate(moments, start=1))
+        joined = f" cross join (select {named}) as {alias}_p" if moments else ""
+        return f"(select {listed} from s.t as {alias}{joined}{where})", list(TABLES["s.t"].items())
 
     def _framed(self) -> tuple[str, Columns]:
         """Return totals over frames of time, to be joined by key, time or both."""

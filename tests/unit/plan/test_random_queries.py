@@ -131,6 +131,19 @@ _QUERIES = {
         join s.u as u on t.k = u.k and u.g <=> z.g and u.v > z.q
         left join s.w as w on w.g = z.g, s.z as other
         where other.g = u.g and t.x = z.x group by z.q, w.x""",
+    "two times of the clock in one row": """
+        select t.k, count(*) as n, sum(t.x) as total
+        from s.t as t cross join (
+            select (select c.moment from s.c as c) as now,
+                (select moment from s.c) - interval 2 hours as since
+        ) as p
+        where t.ts >= p.since and t.ts < p.now group by t.k""",
+    "a row with two times of the clock": """
+        with p as (
+            select (select c.moment from s.c as c) as now,
+                date_trunc('hour', (select moment from s.c)) as hour
+        )
+        select p.now, p.hour, u.k, u.v from p left join s.u as u on u.v > 0""",
     "groups with constant rows": """
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,

@@ -13,7 +13,7 @@ CLOCK = "(select k.as_of from c as k)"
 def written(text: str) -> str:
     """Return a query in which the clock is read from."""
     tree = parse(text.replace("@", CLOCK))
-    select_from_clock(tree, {"c"})
+    select_from_clock(tree, {"c": "livemart.clock", "e": "livemart.clock", "f": "livemart.marks"})
     return tree.sql("spark")
 
 
@@ -29,6 +29,12 @@ def written(text: str) -> str:
             "select a from t cross join (select @ as now) as p",
             "SELECT a FROM t CROSS JOIN (SELECT __clock.as_of AS now FROM c AS __clock) AS p",
         ),
+        # Both mentions are the same row.
+        (
+            "with p as (select @ as now, date((select as_of from e)) as day) select a from t, p",
+            "WITH p AS (SELECT __clock.as_of AS now, CAST(__clock.as_of AS DATE) AS day"
+            " FROM c AS __clock, e AS __clock_2) SELECT a FROM t CROSS JOIN p",
+        ),
     ],
 )
 def test_the_clock_is_read_from(text: str, expected: str) -> None:
@@ -43,7 +49,8 @@ def test_the_clock_is_read_from(text: str, expected: str) -> None:
         "select a from t where b > (select @ as now)",
         "with p as (select @ as now from t) select now from p",
         "with p as (select @ as now where 1 = 1) select now from p",
-        "with p as (select @ as now, @ as later) select now from p",
+        "with p as (select @ as now, (select complete_to from f) as mark) select now from p",
+        "with p as (select @ as now, exists (select k.as_of from c as k) as is_set) select now from p",
         # The name of another item.
         "with p as (select @ - interval 1 day as as_of, as_of as since) select since from p",
         "with p as (select (select max(k.as_of) from c as k) as now) select now from p",
