@@ -155,6 +155,21 @@ class BlockPart:
             and self.ambiguous.isdisjoint(self.words(span))
         }
 
+    def named_windows(self) -> Template[Occurrence] | None:
+        """Return the clause of named windows, empty without one; None if it is not found."""
+        if not self.tree.args.get("windows"):
+            return template()
+        assert self.rows is not None
+        tokens = [it for it in tokens_of(self.alone.text) if it.start >= self.rows[1]]
+        tokens = outside_of_brackets(tokens)
+        kinds = [token.token_type for token in tokens]
+        if kinds.count(TokenType.WINDOW) != 1:
+            return None
+        start = kinds.index(TokenType.WINDOW)
+        ends = [n for n in range(start + 1, len(kinds)) if kinds[n] in _BEHIND_WHERE]
+        end = tokens[ends[0] - 1 if ends else -1].end + 1
+        return template(" ", self.alone.cut(tokens[start].start, end))
+
     def _names_in(self, span: TextSpan, without: Sequence[TextSpan] = ()) -> Iterator[str]:
         """Yield the names in a piece of the text that name no function, and no table before them.
 
@@ -336,6 +351,7 @@ def cut_at_rows(
     hidden: Mapping[str, str],
     *,
     groups: Template[Occurrence] | None = None,
+    windows: Template[Occurrence] | None = None,
 ) -> Cut | None:
     """Return a query whose stage selects the pieces at `spans` from the rows of a block.
 
@@ -345,6 +361,7 @@ def cut_at_rows(
         spans: the names of the columns.
         hidden: the SQL of further columns of the stage, by name.
         groups: GROUP BY and HAVING of the stage, which the rest does not have.
+        windows: the named windows of the stage, which the rest has as well.
     """
     assert part.rows is not None
     flat, (start, end) = part.alone, part.rows
@@ -358,7 +375,7 @@ def cut_at_rows(
         listed += [", " if listed else "", flat.cut(*span), f" as {name}"]
     for name, text in hidden.items():
         listed += [", " if listed else "", f"{text} as {name}"]
-    below = [flat.cut(start, end), *([groups] if groups is not None else [])]
+    below = [flat.cut(start, end), *(part for part in (groups, windows) if part is not None)]
     stage = numbered(template(flat.cut(0, part.begin), "select ", *listed, " ", *below))
     if groups is not None:
         end = part.behind_groups

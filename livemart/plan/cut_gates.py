@@ -24,7 +24,7 @@ from livemart.plan.block_part import (
 )
 from livemart.plan.blocks import numbered, outside_of_brackets
 from livemart.plan.cut import Cut, hole_of, with_columns
-from livemart.plan.relations.aggregate_calls import aggregate_calls, with_wrappers
+from livemart.plan.relations.aggregate_calls import aggregate_calls, specification, with_wrappers
 from livemart.plan.relations.relation import bare
 from livemart.plan.sql.determinism import function_name
 from livemart.plan.sql.flatten import Occurrence
@@ -79,7 +79,7 @@ def partitions(part: BlockPart) -> list[frozenset[str]]:
     """
     if (select := part.select_of_gates) is None:
         return []
-    if any(map(select.args.get, ("group", "having", "windows"))) or _generates(select):
+    if any(map(select.args.get, ("group", "having"))) or _generates(select):
         return []
     by = list(dict.fromkeys(_partition(it) for it in _windows(select)))
     return by if len(by) > 1 and frozenset() not in by else []
@@ -90,16 +90,19 @@ def cut_windows(part: BlockPart, by: Collection[str]) -> Cut | None:
     select = part.tree
     assert isinstance(select, exp.Select)
     chosen = [window for window in _windows(select) if _partition(window) == by]
+    named = part.named_windows()
+    if named is None:
+        return None
     pieces = _Pieces(part)
     if not all(pieces.take(window, "window") for window in chosen):
         return None
     if any(clause.find(exp.Query) or aggregate_calls(clause) for clause in _above(select)):
         return None
-    keys = {sql_of(bare(key)): bare(key) for key in chosen[0].args["partition_by"]}
+    keys = {sql_of(bare(key)): bare(key) for key in _partition_by(chosen[0])}
     if pieces.read_outputs():
         return None
     if (star := _star(part)) is not None:
-        return _cut_beside_star(part, star, pieces, keys)
+        return _cut_beside_star(part, star, pieces, keys, named)
     if not part.has_names:
         return None
     for clause in _above(select):
@@ -110,7 +113,7 @@ def cut_windows(part: BlockPart, by: Collection[str]) -> Cut | None:
     if pieces.read_outputs():
         return None
     hidden = pieces.hidden(it for text, it in keys.items() if not pieces.has("column", text))
-    cut = None if hidden is None else cut_at_rows(part, pieces.spans, hidden)
+    cut = None if hidden is None else cut_at_rows(part, pieces.spans, hidden, windows=named)
     return None if cut is None else replace(cut, keeps_rows=True)
 
 
@@ -122,7 +125,7 @@ def cut_keys(part: BlockPart) -> Cut | None:
     select, flat = part.tree, part.named
     if not isinstance(select, exp.Select) or flat is None:
         return None
-    if any(map(select.args.get, ("limit", "offset", "windows"))):
+    if any(map(select.args.get, ("limit", "offset"))):
         return None
     group = select.args.get("group")
     partitions_ = {_partition(window): window for window in _windows(select)}
@@ -130,7 +133,7 @@ def cut_keys(part: BlockPart) -> Cut | None:
         keys = group.expressions
     elif group is None and len(partitions_) == 1:
         (window,) = partitions_.values()
-        keys = window.args.get("partition_by") or []
+        keys = _partition_by(window)
     else:
         return None
     outputs = {_identity(item.unalias()) for item in select.expressions}
@@ -149,12 +152,17 @@ def cut_keys(part: BlockPart) -> Cut | None:
 
 
 def _cut_beside_star(
-    part: BlockPart, star: tuple[int, str], pieces: _Pieces, keys: Mapping[str, exp.Expr]
+    part: BlockPart,
+    star: tuple[int, str],
+    pieces: _Pieces,
+    keys: Mapping[str, exp.Expr],
+    named: Template[Occurrence],
 ) -> Cut | None:
     """Return a query of which all columns of one table are selected, in two steps.
 
     Args:
         star: the place at which the star can leave out columns, and how that is written there.
+        named: the clause of named windows.
     """
     assert part.rows is not None
     if len(part.sources) != 1 or not part.is_named:
@@ -173,7 +181,7 @@ def _cut_beside_star(
         listed += [", ", flat.cut(*span), f" as {name}"]
     listed += [f", {text} as {name}" for name, text in hidden.items()]
     stage = numbered(
-        template(flat.cut(0, part.begin), "select *", *listed, " ", flat.cut(start, end))
+        template(flat.cut(0, part.begin), "select *", *listed, " ", flat.cut(start, end), named)
     )
     edits: dict[TextSpan, str | Template[Occurrence]] = {
         (star[0], star[0]): star[1].format(", ".join([*windows, *hidden])),
@@ -235,7 +243,9 @@ def _generates(select: exp.Select) -> bool:
 
 
 def _windows(select: exp.Select) -> list[exp.Window]:
-    return [window for clause in _above(select) for window in clause.find_all(exp.Window)]
+    """Return the windows that are computed, and no definitions of names for them."""
+    windows = (window for clause in _above(select) for window in clause.find_all(exp.Window))
+    return [window for window in windows if not isinstance(window.this, exp.Identifier)]
 
 
 def _identity(expr: exp.Expr) -> str | tuple[str, str]:
@@ -244,8 +254,13 @@ def _identity(expr: exp.Expr) -> str | tuple[str, str]:
     return (expr.table, expr.name.lower()) if isinstance(expr, exp.Column) else sql_of(expr)
 
 
+def _partition_by(window: exp.Window) -> list[exp.Expr]:
+    named = specification(window, window.find_ancestor(exp.Select))
+    return list(named.args.get("partition_by") or ())
+
+
 def _partition(window: exp.Window) -> frozenset[str]:
-    return frozenset(sql_of(bare(key)) for key in window.args.get("partition_by") or ())
+    return frozenset(sql_of(bare(key)) for key in _partition_by(window))
 
 
 def _outermost(

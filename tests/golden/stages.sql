@@ -148,7 +148,7 @@ staged stage_1=(signed groups keys=(__livemart_key_1) unique=(__livemart_key_1))
 
 # title: groups whose condition names an output, and windows over them
 select r.currency_code as code, date(o.ordered_at) as day, count(*) as orders, lag(count(*)) over (partition by r.currency_code order by date(o.ordered_at)) as before, rank() over w as place from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by 1, date(o.ordered_at) having orders > 1 window w as (partition by date(o.ordered_at) order by count(*) desc);
-staged stage_1=(region keys=(__livemart_key_2) unique=(__livemart_key_1, __livemart_key_2)) last=(select __livemart_key_1 as code, __livemart_key_2 as day, __livemart_total_3 as orders, lag(__livemart_total_3) over (partition by __livemart_key_1 order by __livemart_key_2) as before, rank() over w as place from stage_1 window w as (partition by __livemart_key_2 order by __livemart_total_3 desc));
+region keys=(day) unique=(code, day) stage_1=(region keys=(__livemart_key_2) unique=(__livemart_key_1, __livemart_key_2)) stage_2=(region keys=(__livemart_column_5) unique=(__livemart_column_5, __livemart_column_6)) last=(select __livemart_column_5 as code, __livemart_column_6 as day, __livemart_column_7 as orders, __livemart_window_4 as before, rank() over w as place from stage_2 window w as (partition by __livemart_column_6 order by __livemart_column_7 desc));
 
 # title: the key of a window is not selected
 select order_id, rank() over (partition by customer_id, date(ordered_at) order by amount) as place from bronze.orders;

@@ -137,6 +137,27 @@ def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
             "select t.* except (__livemart_window_1, y), __livemart_window_1 as y,"
             " min(x) over (partition by dup) as m from stage as `t`",
         ),
+        # Both steps have the names of windows.
+        (
+            "select k, max(x) over v as m, min(x) over (w) as n from a.t as t where x > 1"
+            " window w as (partition by y order by dup), v as (partition by upper(k)) order by m",
+            "select k as __livemart_column_2, max(x) over v as __livemart_window_1,"
+            " x as __livemart_column_3, y as __livemart_column_4, dup as __livemart_column_5,"
+            " upper(k) as __livemart_key_6 from a.t as t where x > 1"
+            " window w as (partition by y order by dup), v as (partition by upper(k))",
+            "select __livemart_column_2 as k, __livemart_window_1 as m,"
+            " min(__livemart_column_3) over (w) as n from stage window w as (partition by"
+            " __livemart_column_4 order by __livemart_column_5),"
+            " v as (partition by upper(__livemart_column_2)) order by m",
+        ),
+        (
+            "select *, max(x) over w as m, min(x) over (partition by y) as n from a.t as t"
+            " window w as (partition by k)",
+            "select *, max(x) over w as __livemart_window_1 from a.t as t"
+            " window w as (partition by k)",
+            "select * except (__livemart_window_1), __livemart_window_1 as m, min(x) over"
+            " (partition by y) as n from stage as `t` window w as (partition by k)",
+        ),
     ],
 )
 def test_windows_of_one_partition_are_a_stage_below_the_others(
@@ -152,7 +173,10 @@ def test_windows_of_one_partition_are_a_stage_below_the_others(
         # A stage below would have all rows, and the last step would read them.
         "select k, max(x) over (partition by k) as m, min(x) over () as n from a.t",
         "select max(x) over (partition by k) as m, min(x) over w as n from a.t as t"
-        " window w as (partition by y)",
+        " window w as (order by y)",
+        # The order of the stage would read a column named as the clause.
+        "select k, max(x) over w as m, min(x) over (partition by y) as n from a.t as t"
+        " window w as (partition by k) order by `window`",
         "select k, max(x) over (partition by k), min(x) over (partition by y) from a.t as t",
         "select *, max(x) over (partition by t.k) as m, min(z) over (partition by y) as n"
         " from a.t as t join a.u as u on t.k = u.k",
@@ -197,6 +221,13 @@ def test_windows_that_gain_nothing_or_may_mean_something_else_are_not_cut(text: 
             " k as `__livemart_key_1` from a.t as `t`",
             "with c as (select * except (`__livemart_key_1`) from stage)"
             " select y from c where place = 1",
+        ),
+        (
+            "top",
+            "select y, rank() over w as place from a.t as t window w as (partition by k order by x)",
+            "select y, rank() over w as place, k as `__livemart_key_1` from a.t as t"
+            " window w as (partition by k order by x)",
+            "select * except (`__livemart_key_1`) from stage",
         ),
         (
             "value",

@@ -281,6 +281,8 @@ def check_stepped_seed(seed: int) -> Plan:
             f" max(q.{other}) over (partition by q.{other}, q.{key}) as m from ({rows}) as q",
             f"select count(*) over (partition by q.{key}) as n, max(q.{other}) over"
             f" (partition by q.{other}) as m from ({rows}) as q",
+            f"select q.{key} as the_key, count(*) over w as n, max(q.{other}) over (v) as m"
+            f" from ({rows}) as q window w as (partition by q.{key}), v as (partition by q.{other})",
             f"select max({other}) as m, count(*) as n from ({rows}) as q group by q.{key}",
             f"with g as (select q.{key} as the_key, count(*) as n, rank() over (order by count(*))"
             f" as r from ({rows}) as q group by q.{key} order by count(*) desc, q.{key} limit 2)"
