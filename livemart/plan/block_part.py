@@ -91,7 +91,7 @@ class BlockPart:
 
     @property
     def named(self) -> Flat | None:
-        """The block by itself, the column of a value with a name; None if a table cannot have it."""
+        """The block by itself, a value with a name; None if no table can have its columns."""
         if self.block.kind == "value" and self.is_nameless and self.list_end is not None:
             flat, place = self.alone, self.list_end
             begin, end = flat.cut(0, place), flat.cut(place, len(flat.text))

@@ -26,6 +26,7 @@ _CLAUSES = frozenset(
         TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT,
     }
 )  # fmt: skip
+_WITH = "with"
 _OPERATIONS = frozenset({TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT})
 # A query behind one of these is a branch, is compared by a quantifier, or sees what is before it.
 _BEFORE_BRANCH = frozenset(
@@ -99,12 +100,18 @@ class Blocks:
         text = self.flat.cut(block.start, block.end)
         if not (needed := self._needed(block.start, block.end, block.sees)):
             return text
-        if self.flat.text[block.start : block.start + 4].lower() == "with":
-            return None
         parts: list[str | Template[Occurrence]] = ["with "]
         for number, named in enumerate(table for table in self._named if table.name in needed):
             parts += [", " if number else "", self.flat.cut(named.start, named.stop)]
-        return template(*parts, "\n", text)
+        if self.flat.text[block.start : block.start + len(_WITH)].lower() != _WITH:
+            return template(*parts, "\n", text)
+        own = {named.name for named in Blocks(Flat(text.pieces))._named}
+        if not own or own & needed:
+            # With a name of its own it means another table.
+            return None
+        # As long as it is written: places count from the end.
+        rest = self.flat.cut(block.start + len(_WITH), block.end)
+        return template(*parts, ",\n", " " * len(_WITH), rest)
 
     def without_unread(self) -> Flat:
         """Return the query without common table expressions that nothing in it reads."""

@@ -189,3 +189,7 @@ signed rows keys=(order_id, place) stage_1=(region keys=(__livemart_key_1)) stag
 # title: branches of a union with its own names
 with a as (select amount from bronze.orders) select * from (with a as (select quantity_sold as amount from mart.dish_totals) select 'x' as k, sum(amount) as m from a union all select 'y', max(amount) from a) where m in (select amount from a);
 full reason=GLOBAL_AGG;
+
+# title: a union behind names of its own, in a query with names
+with o as (select restaurant_id, amount from bronze.orders where status = 'placed'), f as (with t as (select restaurant_id, sum(amount) as spent from o group by 1) select 'all' as which, sum(spent) as spent from t union all select 'most', max(spent) from t) select which, spent from f where spent > 0;
+signed rows keys=(which, spent) stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) stage_2=(staged) stage_3=(staged) last=(with f as (select * from stage_3) select which, spent from f where spent > 0);

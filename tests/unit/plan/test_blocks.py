@@ -114,6 +114,20 @@ def test_a_query_stands_alone_with_what_it_sees() -> None:
     assert alone(text, "cte")[0] == "select 1"
 
 
+def test_a_query_with_names_of_its_own_stands_behind_those_that_it_sees() -> None:
+    text = (
+        "with a as (select k from s.t), b as (with c as (select k from a) select k from c"
+        " union all select 1), d as (with a as (select 1 as k) select k from a) select * from b, d"
+    )
+
+    assert alone(text, "cte") == [
+        None,
+        "with a as (select k from s.t as `t`), c as (select k from a) select k from c"
+        " union all select 1",
+        "select k from s.t as `t`",
+    ]
+
+
 def test_names_that_a_query_within_gives_are_not_confused_with_others() -> None:
     text = (
         "with a as (select 1 as x) select * from"

@@ -224,7 +224,8 @@ def test_windows_that_gain_nothing_or_may_mean_something_else_are_not_cut(text: 
         ),
         (
             "top",
-            "select y, rank() over w as place from a.t as t window w as (partition by k order by x)",
+            "select y, rank() over w as place from a.t as t"
+            " window w as (partition by k order by x)",
             "select y, rank() over w as place, k as `__livemart_key_1` from a.t as t"
             " window w as (partition by k order by x)",
             "select * except (`__livemart_key_1`) from stage",

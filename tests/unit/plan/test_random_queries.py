@@ -282,7 +282,8 @@ def check_stepped_seed(seed: int) -> Plan:
             f"select count(*) over (partition by q.{key}) as n, max(q.{other}) over"
             f" (partition by q.{other}) as m from ({rows}) as q",
             f"select q.{key} as the_key, count(*) over w as n, max(q.{other}) over (v) as m"
-            f" from ({rows}) as q window w as (partition by q.{key}), v as (partition by q.{other})",
+            f" from ({rows}) as q window w as (partition by q.{key}),"
+            f" v as (partition by q.{other})",
             f"select max({other}) as m, count(*) as n from ({rows}) as q group by q.{key}",
             f"with g as (select q.{key} as the_key, count(*) as n, rank() over (order by count(*))"
             f" as r from ({rows}) as q group by q.{key} order by count(*) desc, q.{key} limit 2)"
@@ -290,7 +291,11 @@ def check_stepped_seed(seed: int) -> Plan:
             f"select k, n from ({groups}) as g where n > (select u.v from s.u as u where u.k = 'a')"
             " order by n, k limit 2",
             f"select k, n, (select max(t.x) from s.t as t where t.k = 'a' group by t.k) as v"
-            f" from ({groups}) as g where n < (select avg(t.x) from s.t as t) order by n, k limit 3",
+            f" from ({groups}) as g where n < (select avg(t.x) from s.t as t)"
+            " order by n, k limit 3",
+            f"with r as ({rows}), g as (with h as (select {key} as k, count(*) as n from r group by"
+            " 1) select 'a' as w, sum(n) as m from h union all select 'b', max(n) from h) select"
+            " w, m from g where m > 1",
             f"select count(*) as n from ((select {key} from ({rows}) as q) except select w.x"
             " from s.w as w) as r limit 1",
             f"select 'a' as k, count(*) as n from ({rows}) as q union all select 'b', sum(t.x)"

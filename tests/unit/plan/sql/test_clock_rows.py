@@ -50,7 +50,7 @@ def test_the_clock_is_read_from(text: str, expected: str) -> None:
         "with p as (select @ as now from t) select now from p",
         "with p as (select @ as now where 1 = 1) select now from p",
         "with p as (select @ as now, (select complete_to from f) as mark) select now from p",
-        "with p as (select @ as now, exists (select k.as_of from c as k) as is_set) select now from p",
+        "with p as (select @ as now, exists (select k.as_of from c as k) as i) select now from p",
         # The name of another item.
         "with p as (select @ - interval 1 day as as_of, as_of as since) select since from p",
         "with p as (select (select max(k.as_of) from c as k) as now) select now from p",
