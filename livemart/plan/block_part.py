@@ -15,13 +15,12 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.blocks import Block, Blocks, numbered, outside_of_brackets
 from livemart.plan.build.correlated import items_of_from
-from livemart.plan.cut import Cut, hole_of, items_of_order
+from livemart.plan.cut import Cut, hole_of
 from livemart.plan.relations.aggregate_calls import aggregate_calls
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.parse import parse, qualified, tokens_of
 from livemart.plan.sql.template import Template, template
 from livemart.plan.sql.written import span_of
-from livemart.spark_sql import quoted
 
 _VALUE = "__livemart_value"
 Columns = Mapping[str, tuple[str, ...]]
@@ -130,30 +129,6 @@ class BlockPart:
         names = self._names_in((begin, len(self.alone.text)), without=without)
         read = {name for columns in self.sources.values() for name in columns} | set(self.sources)
         return (set(names) & read) - set(self.names)
-
-    def outputs_ordered_by(self) -> dict[TextSpan, str]:
-        """Return where an order repeats the expression of an output, with the name of that one."""
-        order = self.tree.args.get("order")
-        tokens = [it for it in tokens_of(self.alone.text) if it.start >= self.begin]
-        tokens = outside_of_brackets(tokens)
-        kinds = [token.token_type for token in tokens]
-        if order is None or kinds.count(TokenType.ORDER_BY) != 1:
-            return {}
-        start = kinds.index(TokenType.ORDER_BY) + 1
-        ends = (n for n in range(start, len(kinds)) if kinds[n] in _BEHIND_WHERE)
-        spans = items_of_order(tokens[start : next(ends, len(kinds))])
-        if len(spans) != len(order.expressions):
-            return {}
-        # The parser takes such an expression for the name of the output.
-        return {
-            span: quoted(item.this.name)
-            for span, item in zip(spans, order.expressions, strict=True)
-            if isinstance(item.this, exp.Column)
-            and not item.this.table
-            and item.this.name.lower() in self.names
-            and len(self.words(span)) > 1
-            and self.ambiguous.isdisjoint(self.words(span))
-        }
 
     def named_windows(self) -> Template[Occurrence] | None:
         """Return the clause of named windows, empty without one; None if it is not found."""
@@ -379,12 +354,11 @@ def cut_at_rows(
     stage = numbered(template(flat.cut(0, part.begin), "select ", *listed, " ", *below))
     if groups is not None:
         end = part.behind_groups
-    repeated = part.outputs_ordered_by()
-    if part.names_left(end, [*ordered, *repeated]):
+    if part.names_left(end, ordered):
+        # The parser takes an expression of the order for the output that is like it.
         return None
     edits: dict[TextSpan, str | Template[Occurrence]] = {
-        **repeated,
-        (start, end): template("from ", hole_of(stage)),
+        (start, end): template("from ", hole_of(stage))
     }
     for begin, until in ordered:
         if start <= begin < end:

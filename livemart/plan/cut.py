@@ -83,7 +83,7 @@ def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
     if [token.token_type for token in tokens[limits[0] :]] not in _ENDS:
         return None
     begin = tokens[(orders or limits)[0]].start
-    items = items_of_order(tokens[orders[0] + 1 : limits[0]]) if orders else []
+    items = _items(tokens[orders[0] + 1 : limits[0]]) if orders else []
     if len(items) != len(sorts):
         return None
     hidden: dict[str, str] = {}
@@ -127,7 +127,7 @@ def with_row_count(cut: Cut) -> Cut | None:
     return replace(cut, stage=stage, rest=numbered(rest))
 
 
-def items_of_order(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+def _items(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     """Return where the expression of each item of an order is, without its direction."""
     items: list[list[Token]] = [[]]
     for token in tokens:

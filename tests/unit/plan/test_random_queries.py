@@ -285,9 +285,6 @@ def check_stepped_seed(seed: int) -> Plan:
             f" from ({rows}) as q window w as (partition by q.{key}),"
             f" v as (partition by q.{other})",
             f"select max({other}) as m, count(*) as n from ({rows}) as q group by q.{key}",
-            f"with g as (select q.{key} as the_key, count(*) as n, rank() over (order by count(*))"
-            f" as r from ({rows}) as q group by q.{key} order by count(*) desc, q.{key} limit 2)"
-            " select the_key, n, r from g where r > 1",
             f"select k, n from ({groups}) as g where n > (select u.v from s.u as u where u.k = 'a')"
             " order by n, k limit 2",
             f"select k, n, (select max(t.x) from s.t as t where t.k = 'a' group by t.k) as v"
