@@ -90,7 +90,7 @@ class Round:
     commits_ms: Mapping[str, float]
     """By model name."""
     stages_ms: Mapping[str, float]
-    """Of all stages of a model, by its name."""
+    """The stages of a model together, by its name."""
 
 
 class Stopwatch(Warehouse):

@@ -116,6 +116,12 @@ def _check_place(place: Path | Location) -> Path | Location:
     return place
 
 
+def _check_landing(place: Path | Location) -> Path | Location:
+    if isinstance(place, Location) and ":" in place.path:
+        raise ValueError("take a folder without ':' in its path: Spark finds no file below it")
+    return _check_place(place)
+
+
 def _check_warehouse(place: Path | Location) -> Path | Location:
     """deltalake 1.6 makes another URL of a path with such signs: of another folder, or of none."""
     place = _check_place(place)
@@ -278,7 +284,7 @@ class Settings(BaseModel):
     profiles_dir: LocalPath | None = None
     target_path: LocalPath | None = None
     warehouse: Annotated[FolderPlace, AfterValidator(_check_warehouse)] = Path("warehouse")
-    landing: Annotated[FolderPlace, AfterValidator(_check_place)] = Path("landing")
+    landing: Annotated[FolderPlace, AfterValidator(_check_landing)] = Path("landing")
     jars: LocalPath | None = None
     target: str | None = None
     vars: Annotated[dict[str, Any], BeforeValidator(_read_mapping)] = Field(default_factory=dict)

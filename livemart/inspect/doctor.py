@@ -184,7 +184,7 @@ def check_disk(
 def check_landing(landing: StoragePlace, warehouse: StoragePlace) -> Finding:
     """Look whether records can arrive and be read."""
     if not isinstance(landing, Path):
-        problem = _guarded("landing", lambda: str(open_storage(landing).names(most=1) and landing))
+        problem = _guarded("landing", lambda: _list_all(landing))
         if problem.is_problem:
             return problem
     elif not landing.is_dir():
@@ -197,6 +197,11 @@ def check_landing(landing: StoragePlace, warehouse: StoragePlace) -> Finding:
         hint = "correct `path` in the source's meta.livemart; see docs/landing.md"
         return Finding("landing", "warning", f"{landing}: {folders}", hint)
     return Finding("landing", "ok", str(landing))
+
+
+def _list_all(landing: StoragePlace) -> str:
+    """List a bucket to its end: one name that cannot be read stops the landing of its folder."""
+    return f"{landing}, {len(open_storage(landing).names()):,} objects"
 
 
 def check_lock(holder: Holder | None, *, is_locked: bool) -> Finding:

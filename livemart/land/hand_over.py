@@ -32,7 +32,14 @@ def hand_over(folder: _Place, name: str, data: bytes) -> _Place:
         ValueError: the name is a path, or begins with a sign that landing passes over.
         FileExistsError: a file of this name was handed over before; landing reads a name once.
     """
-    return _hand_over(folder, name, lambda draft: write_synced(draft, data), lambda: data)
+    if not name or Path(name).name != name or name.startswith((".", "_")):
+        raise ValueError(f"{name!r}: write a file name that begins with neither . nor _")
+    if isinstance(folder, Path):
+        _hand_over(folder, name, lambda draft: write_synced(draft, data))
+    else:
+        # One request puts it there, or not at all.
+        open_storage(Location.of(folder)).create(name, data)
+    return folder / name
 
 
 def hand_over_below(landing: StoragePlace, name: str, data: bytes) -> None:
@@ -48,7 +55,13 @@ def hand_over_copy(landing: StoragePlace, name: str, file: Path) -> None:
         shutil.copyfile(file, draft)
         sync(draft)
 
-    _hand_over(*_folder_and_name(landing, name), copy, file.read_bytes)
+    folder, plain = _folder_and_name(landing, name)
+    if isinstance(folder, Path):
+        _hand_over(folder, plain, copy)
+    elif (storage := open_storage(Location.of(folder))).head(plain) is None:
+        storage.upload(plain, file)
+    else:
+        raise FileExistsError(f"{folder / plain}: a file of this name was handed over before")
 
 
 def _folder_and_name(landing: StoragePlace, name: str) -> tuple[StoragePlace, str]:
@@ -56,15 +69,7 @@ def _folder_and_name(landing: StoragePlace, name: str) -> tuple[StoragePlace, st
     return (landing / "/".join(folders) if folders else landing), name
 
 
-def _hand_over(
-    folder: _Place, name: str, write: Callable[[Path], None], read: Callable[[], bytes]
-) -> _Place:
-    if not name or Path(name).name != name or name.startswith((".", "_")):
-        raise ValueError(f"{name!r}: write a file name that begins with neither . nor _")
-    if not isinstance(folder, Path):
-        # One request puts it there, or not at all.
-        open_storage(Location.of(folder)).create(name, read())
-        return folder / name
+def _hand_over(folder: Path, name: str, write: Callable[[Path], None]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path, draft = folder / name, folder / f".{name}.{os.getpid()}"
     if path.exists():
@@ -77,4 +82,3 @@ def _hand_over(
         raise
     # Without this a power cut may take the name back.
     sync(folder)
-    return path

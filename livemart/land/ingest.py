@@ -28,6 +28,7 @@ from livemart.project.dbt import Dbt
 from livemart.project.graph import Project, SourceTable
 from livemart.project.sources import FILES_KIND
 from livemart.storage.location import StoragePlace
+from livemart.storage.opening import open_storage
 
 if TYPE_CHECKING:
     from livemart.settings import Settings
@@ -198,11 +199,10 @@ def hand_over_files(
     group = group_of(source)
     for path in map(Path, files):
         name = name_for(source.arrival.path, _stem_of(path))
-        try:
-            with _writing():
-                hand_over_copy(landing, name, path)
-        except FileExistsError:
+        if open_storage(landing).head(name) is not None:
             continue
+        with _writing():
+            hand_over_copy(landing, name, path)
         counts.files += 1
         counts.size += path.stat().st_size
         for table in FilePart(name, path).read(group):

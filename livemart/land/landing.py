@@ -383,7 +383,10 @@ class Landing:
         keyed = [source for source in self._sources.values() if source.row_rules.keys]
         tables = [*self._sources, *(deletes_relation(source) for source in keyed)]
         landed_at = self._now().astimezone(UTC)
-        deliveries = [*self._files.plan(files), *watched.changed()]
+        deliveries = self._files.plan(files)
+        if files or isinstance(self._folder.root, Path):
+            # In a bucket this lists folders: not at each tick.
+            deliveries += watched.changed()
         reached = self._log_progress()
         for (log, after, max_records), names in self._log_readers(reached).items():
             with self._noting_unreadable(names):

@@ -275,14 +275,13 @@ class Originals:
         if place is None:
             return
         try:
-            self._folder.size(name)
-        except (FileNotFoundError, NotADirectoryError):
+            with on_this_machine(place) as path:
+                is_of_elements = self._format == "json" and is_array(path)
+                runs = read_elements(path) if is_of_elements else read_lines(path)
+                lines = (line for run in runs for line in run.lines)
+                yield from split_records(lines) if self._format == "csv" else lines
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return
-        with on_this_machine(place) as path:
-            is_of_elements = self._format == "json" and is_array(path)
-            runs = read_elements(path) if is_of_elements else read_lines(path)
-            lines = (line for run in runs for line in run.lines)
-            yield from split_records(lines) if self._format == "csv" else lines
 
 
 def _is_whole(letter: Mapping[str, Any]) -> bool:

@@ -105,9 +105,9 @@ class Blocks:
             parts += [", " if number else "", self.flat.cut(named.start, named.stop)]
         if self.flat.text[block.start : block.start + len(_WITH)].lower() != _WITH:
             return template(*parts, "\n", text)
-        own = {named.name for named in Blocks(Flat(text.pieces))._named}
-        if not own or own & needed:
-            # With a name of its own it means another table.
+        inner = {named.name for named in Blocks(Flat(text.pieces))._named}
+        if not inner or inner & needed:
+            # By one of these names it means another table.
             return None
         # As long as it is written: places count from the end.
         rest = self.flat.cut(block.start + len(_WITH), block.end)

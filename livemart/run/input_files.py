@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import LivemartError
+from livemart.errors import LivemartError, StorageError
 from livemart.limits import FEW_WAREHOUSE_ROWS
 from livemart.project.profiles import profiles_folder
 from livemart.run.target_folder import target_folder
@@ -116,8 +116,18 @@ def waiting_files(settings: Settings) -> WaitingFiles | None:
     """
     files: list[tuple[str, int, int]] = []
     if not isinstance(settings.landing, Path):
-        entries = open_storage(settings.landing).entries()
-        files = [(it.name, it.size, int(it.modified_s * 1_000_000_000)) for it in entries]
+        try:
+            entries = open_storage(settings.landing).entries()
+        except StorageError as error:
+            # An object of a name that cannot be read may be in a folder of no source.
+            if error.code != "OBJECT_UNNAMED":
+                raise
+            return None
+        files = [
+            (it.name, it.size, int(it.modified_s * 1_000_000_000))
+            for it in entries
+            if not any(part.startswith((".", "_")) for part in it.name.split("/"))
+        ]
         return files if len(files) <= _MANY_FILES else None
     for folder, folders, names in os.walk(settings.landing, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]

@@ -62,11 +62,15 @@ class LocalStorage:
         except FileNotFoundError as error:
             raise Missing(str(self._path(name))) from error
 
-    def download(self, name: str, path: Path) -> None:
-        try:
-            shutil.copyfile(self._path(name), path)
-        except FileNotFoundError as error:
-            raise Missing(str(self._path(name))) from error
+    def download(self, name: str, path: Path, etag: str) -> None:
+        if (entry := self.head(name)) is None:
+            raise Missing(str(self._path(name)))
+        if entry.etag != etag:
+            raise Changed(str(self._path(name)))
+        shutil.copyfile(self._path(name), path)
+
+    def upload(self, name: str, path: Path) -> None:
+        self.put(name, path.read_bytes())
 
     def head(self, name: str) -> ObjectEntry | None:
         try:

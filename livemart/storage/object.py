@@ -38,7 +38,7 @@ _NO_BUCKET = "NoSuchBucket"
 _UNNAMED = "invalid path"
 _PATIENCE_S = 60.0
 _FIRST_WAIT_S = 0.1
-_CHUNK_BYTES = 8 << 20
+_PART_BYTES = 8 << 20
 _ANSWERS = (FileNotFoundError, AlreadyExistsError, PreconditionError)
 _DENIED = (PermissionDeniedError, UnauthenticatedError)
 
@@ -107,14 +107,31 @@ class ObjectStorage:
     def get(self, name: str) -> bytes:
         return self._read(name, lambda: obstore.get(self._client, self._key(name)).bytes())
 
-    def download(self, name: str, path: Path) -> None:
-        def request() -> bytes:
-            with path.open("wb") as file:
-                for chunk in obstore.get(self._client, self._key(name)).stream(_CHUNK_BYTES):
-                    file.write(chunk)
-            return b""
+    def download(self, name: str, path: Path, etag: str) -> None:
+        if (entry := self.head(name)) is None:
+            raise Missing(self._url(name))
+        with path.open("wb") as file:
+            # A request for all of a large object would take longer than one may.
+            for start in range(0, entry.size, _PART_BYTES):
+                end = min(start + _PART_BYTES, entry.size)
+                options: Any = {"range": (start, end), "if_match": etag}
 
-        self._read(name, request)
+                def request(options: Any = options) -> Any:
+                    return obstore.get(self._client, self._key(name), options=options).bytes()
+
+                try:
+                    file.write(self._read(name, request))
+                except PreconditionError as error:
+                    raise Changed(self._url(name)) from error
+        if entry.etag != etag:
+            raise Changed(self._url(name))
+
+    def upload(self, name: str, path: Path) -> None:
+        def request() -> None:
+            require_right_to_write(self.location)
+            obstore.put(self._client, self._key(name), path, chunk_size=_PART_BYTES)
+
+        self._ask(name, request)
 
     def _read(self, name: str, request: Callable[[], Any]) -> bytes:
         try:
@@ -256,7 +273,8 @@ class ObjectStorage:
                 raise StorageError(
                     "OBJECT_UNNAMED",
                     f"{self._url(name)}: {reason}",
-                    hint="rename or remove that object: no part of a name may be empty or dots",
+                    hint="rename or remove it: no part of a name may be empty, dots, or hold a "
+                    "sign of control",
                 ) from None
             if isinstance(error, _DENIED):
                 raise StorageError(

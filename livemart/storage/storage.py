@@ -83,8 +83,15 @@ class Storage(Protocol):
         """Return the content of an object. Raises Missing."""
         ...
 
-    def download(self, name: str, path: Path) -> None:
-        """Copy an object to a file of this machine, however large it is. Raises Missing."""
+    def download(self, name: str, path: Path, etag: str) -> None:
+        """Copy an object that is still the one of an ETag to a file of this machine, in parts.
+
+        Raises Missing, Changed.
+        """
+        ...
+
+    def upload(self, name: str, path: Path) -> None:
+        """Create or replace an object with the content of a file of this machine, in parts."""
         ...
 
     def head(self, name: str) -> ObjectEntry | None:

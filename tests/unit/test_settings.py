@@ -77,6 +77,7 @@ def test_a_warehouse_may_have_signs_that_deltalake_reads_as_they_are(
 @pytest.mark.parametrize(
     "flags, said",
     [
+        ({"landing": "s3://mart/a:b"}, "--landing: found 's3://mart/a:b'"),
         ({"landing": "gs://mart/landing"}, "--landing: found 'gs://mart/landing'"),
         ({"project_dir": "s3://mart/project"}, "--project-dir: found 's3://mart/project'"),
         ({"jars": "s3://mart/jars"}, "--jars: found 's3://mart/jars'"),

@@ -252,3 +252,13 @@ def test_a_killed_reader_leaves_whole_lines_once_and_in_order(tmp_path: Path) ->
     text = b"".join(path.read_bytes() for path in names)
     assert text.endswith(b"\n")
     assert b"".join(lines).startswith(text)
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_and_no_repeat(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"id":1}\n')
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    (landing / NOTES.arrival.path.split("/")[0]).write_text("a file")
+
+    with pytest.raises(FileExistsError):
+        hand_over_files(landing, NOTES, [str(tmp_path / "a.jsonl")], SpoolCounts())

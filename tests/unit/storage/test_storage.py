@@ -90,12 +90,19 @@ def test_an_object_is_replaced_only_while_it_is_the_one_that_was_read(storage: S
 def test_an_object_is_copied_to_this_machine(storage: Storage, tmp_path: Path) -> None:
     content = bytes(range(256)) * 40_000
     storage.put("a/b", content)
+    first = storage.head("a/b")
+    assert first is not None
 
-    storage.download("a/b", tmp_path / "copy")
+    storage.download("a/b", tmp_path / "copy", first.etag)
 
     assert (tmp_path / "copy").read_bytes() == content
     with pytest.raises(Missing, match="a/c"):
-        storage.download("a/c", tmp_path / "copy")
+        storage.download("a/c", tmp_path / "copy", first.etag)
+    storage.put("a/b", content[1:])
+    with pytest.raises(Changed, match="a/b"):
+        storage.download("a/b", tmp_path / "copy", first.etag)
+    storage.upload("a/b", tmp_path / "copy")
+    assert storage.get("a/b") == (tmp_path / "copy").read_bytes()
 
 
 def test_what_does_not_exist_is_missing(storage: Storage) -> None:

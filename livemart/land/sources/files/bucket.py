@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from livemart.errors import SourceError
 from livemart.land.sources.files.folder import (
     ETAG,
     FileIdentity,
@@ -25,7 +26,7 @@ from livemart.land.sources.files.folder import (
 from livemart.storage.location import Location, StoragePlace
 from livemart.storage.opening import open_storage
 from livemart.storage.scratch import temporary_folder
-from livemart.storage.storage import Missing, ObjectEntry
+from livemart.storage.storage import Changed, Missing, ObjectEntry
 
 
 def open_landing(place: StoragePlace) -> LandingPlace:
@@ -67,7 +68,7 @@ class LandingBucket:
             for folder in sorted(folders)
             for entry in self._storage.entries("" if folder == "." else folder)
         }
-        return [file for file in files if file.path in now and _identity(now[file.path]) != file]
+        return [file for file in files if file.path in now and _tag(now[file.path]) != file.digest]
 
     def found(self, pattern: str) -> Iterator[FoundFile]:
         for entry in self._storage.entries(literal_folder(pattern)):
@@ -90,22 +91,41 @@ class LandingBucket:
 def _identity(entry: ObjectEntry) -> FileIdentity:
     # A store gives milliseconds or seconds; a double holds no more than microseconds.
     modified_ns = round(entry.modified_s * 1_000_000) * 1_000
-    return FileIdentity(entry.name, entry.size, modified_ns, f"{ETAG}{entry.etag}")
+    return FileIdentity(entry.name, entry.size, modified_ns, _tag(entry))
+
+
+def _tag(entry: ObjectEntry) -> str:
+    return f"{ETAG}{entry.etag}"
 
 
 @contextmanager
-def on_this_machine(place: StoragePlace) -> Iterator[Path]:
+def on_this_machine(place: StoragePlace, digest: str = "") -> Iterator[Path]:
     """Yield the path of a file; one in a bucket is copied, for as long as the block lasts.
+
+    `digest`: of the content that is asked for; any if it is empty, as is that of a path.
 
     Raises:
         Missing: it was removed.
+        SourceError: SOURCE_FILE_CHANGED.
         StorageError: see `Storage`.
     """
     if isinstance(place, Path):
         yield place
         return
     location = Location.of(place)
+    storage, name = open_storage(location.top), location.path
+    etag = digest.removeprefix(ETAG)
+    if not etag and (entry := storage.head(name)) is not None:
+        etag = entry.etag
     with temporary_folder("landing") as folder:
         copy = folder / "file"
-        open_storage(location.top).download(location.path, copy)
+        try:
+            storage.download(name, copy, etag)
+        except Changed:
+            raise SourceError(
+                "SOURCE_FILE_CHANGED",
+                f"{place}: was changed after its batch had begun, and is not landed yet",
+                hint="restore the first content; to give its records up, make the object empty; "
+                "deliver new records under another name",
+            ) from None
         yield copy

@@ -92,7 +92,7 @@ class DeliveredFiles:
             part
             for file in files_of(delivery)
             if (place := self._folder.locate(file.path)) is not None
-            for part in parts_of(file.path, place, record_format)
+            for part in parts_of(file.path, place, record_format, file.digest)
         ]
 
     def _identify(self, name: str) -> FileIdentity:

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
+from stat import S_ISREG
 from typing import Protocol
 
 from livemart.errors import SourceError
@@ -153,12 +154,13 @@ class LandingFolder:
 
     def found(self, pattern: str) -> Iterator[FoundFile]:
         for path in {path for glob in spelled_out(pattern) for path in self.root.glob(glob)}:
-            if path.is_file() and is_spelled(path.name) and not is_hidden(self.relative(path)):
+            if is_spelled(path.name) and not is_hidden(self.relative(path)):
                 try:
                     status = path.stat()
                 except FileNotFoundError:
                     continue
-                yield FoundFile(path, status.st_size, status.st_mtime)
+                if S_ISREG(status.st_mode):
+                    yield FoundFile(path, status.st_size, status.st_mtime)
 
     def names(self) -> Iterator[str]:
         for place, folders, names in os.walk(self.root):

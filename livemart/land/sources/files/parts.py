@@ -30,15 +30,19 @@ _SHOWN_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A file or a span of it. `name`: of the file in `_origin`; `path`: where it is."""
+    """A file or a span of it.
+
+    `name`: of the file in `_origin`; `path`: where it is; `digest`: of one in a bucket.
+    """
 
     name: str
     path: StoragePlace
     span: Span = WHOLE
+    digest: str = ""
 
     def read(self, group: Group) -> Iterator[pa.Table]:
         """Yield its records as tables of `group.judged`: good and refused ones."""
-        with on_this_machine(self.path) as path:
+        with on_this_machine(self.path, self.digest) as path:
             yield from self._read(group, path)
 
     def _read(self, group: Group, path: Path) -> Iterator[pa.Table]:
@@ -61,13 +65,13 @@ class FilePart:
         return read_lines(path, self.span)
 
 
-def parts_of(name: str, path: StoragePlace, format_name: str) -> list[FilePart]:
+def parts_of(name: str, path: StoragePlace, format_name: str, digest: str = "") -> list[FilePart]:
     """Return the parts of a file that can be read by themselves.
 
     A small file is one, and so is one in a bucket: each reader of a span would copy all of it.
     """
     if not isinstance(path, Path):
-        return [FilePart(name, path)]
+        return [FilePart(name, path, digest=digest)]
     return [FilePart(name, path, span) for span in _spans(path, RECORD_FORMATS[format_name])]
 
 

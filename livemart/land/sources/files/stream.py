@@ -296,7 +296,7 @@ def _has_refused_names(landing: StoragePlace, pattern: str) -> bool:
     """
     literal, folder = literal_folder(pattern), folder_of(landing, pattern)
     if not isinstance(folder, Path):
-        return any(":" in name for name in open_storage(landing).names(literal))
+        return ":" in literal or any(":" in name for name in open_storage(landing).names(literal))
     depth = len(pattern.split("/")) - len(_parts(literal))
     return ":" in str(folder) or any(":" in name for name in _names(folder, depth))
 

@@ -7,11 +7,12 @@ silence: the files are there, and nothing lands.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
 
+from livemart.errors import StorageError
 from livemart.land.sources.files.bucket import open_landing
 from livemart.land.sources.files.folder import LandingPlace, is_spelled, matches
 from livemart.land.sources.files.stream import kept_slots
@@ -60,7 +61,7 @@ def find_unread(folder: LandingPlace, patterns: Mapping[str, str]) -> tuple[Unre
         patterns: of each source that reads files, by relation.
     """
     names_by_folder: dict[tuple[str, bool], list[str]] = {}
-    for name in islice(folder.names(), _MOST_FILES):
+    for name in _names(folder):
         is_read = any(matches(name, pattern) for pattern in set(patterns.values()))
         if not is_read or not is_spelled(name):
             names_by_folder.setdefault((name.rpartition("/")[0], is_read), []).append(name)
@@ -74,6 +75,15 @@ def find_unread(folder: LandingPlace, patterns: Mapping[str, str]) -> tuple[Unre
         for (place, is_read), names in names_by_folder.items()
     ]
     return tuple(sorted(unread, key=lambda group: (-group.files, group.folder, group.why))[:_NAMED])
+
+
+def _names(folder: LandingPlace) -> Iterator[str]:
+    """Yield the first names of the folder; none of a bucket that cannot list all of them."""
+    try:
+        yield from islice(folder.names(), _MOST_FILES)
+    except StorageError as error:
+        if error.code != "OBJECT_UNNAMED":
+            raise
 
 
 _UNSPELLED = "a name that is no UTF-8, which Spark cannot read: rename it"

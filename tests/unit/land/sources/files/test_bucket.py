@@ -121,6 +121,22 @@ def test_a_batch_lands_once_and_what_was_changed_or_emptied_has_a_letter(
     ]
 
 
+def test_a_file_that_is_replaced_before_it_is_read_stops_its_batch(
+    memory_place: Location, tmp_path: Path
+) -> None:
+    storage, folder = open_storage(memory_place), open_landing(memory_place)
+    storage.put("orders/1.jsonl", b"{}")
+    seen = folder.identify("orders/1.jsonl")
+    assert seen is not None
+    storage.put("orders/1.jsonl", b"[]")
+
+    with (
+        pytest.raises(SourceError, match=r"SOURCE_FILE_CHANGED: s3://.*/orders/1\.jsonl: was"),
+        on_this_machine(memory_place / "orders/1.jsonl", seen.digest),
+    ):
+        pass
+
+
 def test_a_batch_whose_file_has_gone_stops(memory_place: Location, tmp_path: Path) -> None:
     shop = Shop(None, tmp_path)
     landing = Landing(None, shop.warehouse, memory_place, shop.sources)  # type: ignore[arg-type]
