@@ -19,6 +19,7 @@ import pyarrow as pa
 import structlog
 
 from livemart.arrow.bags import WEIGHT
+from livemart.arrow.variants import nothing_of
 from livemart.delta.warehouse import Warehouse
 from livemart.extras import install_hint
 from livemart.failpoints import failpoint
@@ -143,6 +144,6 @@ class WarehouseTables:
     def rows(self, relation: str, version: int) -> Iterator[pa.Table]:
         schema = self.warehouse.arrow_schema(relation, version)
         slices = self.warehouse.batches(relation, version, schema.names, None, _ROWS_AT_ONCE)
-        for rows in chain([schema.empty_table()], slices):
+        for rows in chain([nothing_of(schema)], slices):
             ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
             yield rows.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), ones)

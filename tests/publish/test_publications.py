@@ -15,12 +15,12 @@ import pytest
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
-from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.project.declared.model_page import PageSpec
 from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
-from livemart.publish.publications import Publications
+from livemart.publish.publications import Publications, WarehouseTables
 from livemart.settings import load_settings
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
 from livemart.store.reader import StoreReader
@@ -28,6 +28,8 @@ from livemart.store.served import ModelDescription, Published
 from tests.models import make_model
 from tests.ports import silent_port
 from tests.store.stores import changes_of
+from tests.unit.arrow.test_variants import NESTED, nested
+from tests.unit.delta.test_table_schema import diff, logged
 
 SALES = "model.shop.sales"
 VIEW = "model.shop.sales_view"
@@ -391,3 +393,19 @@ def test_an_edited_description_is_published_without_a_new_snapshot(shop: Shop) -
     )
     assert shop.title() == "Sales by day and restaurant"
     assert shop.published() == before
+
+
+def test_a_model_with_variants_is_copied_whole(tmp_path: Path) -> None:
+    (tmp_path / "gold").mkdir()
+    DeltaTable.create(str(tmp_path / "gold" / "events"), logged())
+    warehouse = Warehouse(tmp_path)
+    rows = nested('{"n": [1, null]}', "null", None)
+    warehouse.commit("gold.events", diff(rows.slice(0, 0), rows), Tag("e/gold.events/0", 1, {}))
+
+    tables = WarehouseTables(warehouse)
+    none, stored = tables.rows("gold.events", warehouse.version("gold.events"))
+
+    # The table of the store is made by the types of the first rows, also where a model has none.
+    assert (none.num_rows, none.schema.types) == (0, stored.schema.types)
+    assert stored.column("v").type == NESTED.field("v").type
+    assert stored.column(WEIGHT).to_pylist() == [1, 1, 1]
