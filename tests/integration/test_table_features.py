@@ -135,6 +135,42 @@ def test_an_hour_that_comes_twice_is_stored_right_or_not_at_all(
         lane.overwrite("mini.two", query, _tag(), partition_by=["k"])
 
 
+@pytest.mark.extended
+def test_a_dbt_snapshot_stores_no_hour_that_comes_twice_as_the_first(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """From its second run on dbt adds to a snapshot by MERGE, which writes whole files again."""
+    mini = Mini(spark, tmp_path)
+    mini.replace(SOURCES, one="select 1 as n")
+    (mini.project / "snapshots").mkdir()
+    config = "unique_key='sale_id', strategy='check', check_cols='all', partition_by=['sold_at']"
+    mini.edit(
+        "snapshots/history.sql",
+        f"{{% snapshot history %}} {{{{ config({config}) }}}}"
+        f" select sale_id, amount, sold_at from {SALES} {{% endsnapshot %}}",
+    )
+    mini.set_zone("America/New_York")
+    mini.deliver("sales", {**sale("1"), "sold_at": FIRST})
+    mini.build()
+    mini.deliver("sales", {**sale("2"), "sold_at": SECOND})
+    lost = r"PARTITION_VALUES_LOST.*history.*found sold_at = .*New_York"
+
+    with pytest.raises(LivemartError, match=lost):
+        mini.build()
+
+    assert [row["sold_at"].isoformat() for row in mini.rows("mini.history")] == [FIRST]
+    mini.set_zone("UTC")
+    mini.build()
+    stored = mini.rows("mini.history")
+    assert sorted(row["sold_at"].isoformat() for row in stored) == [FIRST, SECOND]
+    # Nor does it end that row's time, which would store the row again.
+    mini.set_zone("America/New_York")
+    mini.deliver("sales", {**sale("2", amount="2.00", updated=1), "sold_at": FIRST})
+    with pytest.raises(LivemartError, match=lost):
+        mini.build()
+    assert mini.rows("mini.history") == stored
+
+
 HELD = {
     "row_tracking": {"delta.enableRowTracking": "true"},
     "commit_times": {"delta.enableInCommitTimestamps": "true"},

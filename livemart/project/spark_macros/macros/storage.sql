@@ -110,6 +110,20 @@
   {%- endif -%}
 {%- endmacro %}
 
+{# dbt's own statement, over values that Spark stores as they are. MERGE writes the rows that stay in a file
+   again, so the table must hold no others: another session may have stored it. #}
+{% macro spark__snapshot_merge_sql(target, source, insert_cols) -%}
+  {%- set stored = 'select * from ' ~ target -%}
+  {%- set kept = livemart_kept_values(stored) -%}
+  {%- if kept != stored -%}
+    {%- set partition_by = config.get('partition_by') -%}
+    {%- set partition_by = partition_by if partition_by is string else partition_by | join(', ') -%}
+    {%- do run_query('select max(struct(' ~ partition_by ~ ')) from (\n' ~ kept ~ '\n)') -%}
+  {%- endif -%}
+  {%- set rows = '(\n' ~ livemart_kept_values('select * from ' ~ source) ~ '\n)' -%}
+  {{ return(default__snapshot_merge_sql(target, rows, insert_cols)) }}
+{%- endmacro %}
+
 {# Every table is Delta, whatever `file_format` says or leaves out: `merge` is a strategy for each of them. #}
 {% macro dbt_spark_validate_get_file_format(raw_file_format) %}
   {{ return('delta') }}
