@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from livemart.errors import ConfigError
-from livemart.project.hooks.dbt_hooks import Hooks
+from livemart.project.hooks.dbt_hooks import NOT_RENDERED, Hooks
 from livemart.project.session_spec import bare_statement
 from livemart.project.yaml_places import Mistakes, Where
 
@@ -21,8 +21,10 @@ _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _FEATURE = "delta.feature."
 _HINT = "leave it out; docs/dbt.md#properties-of-tables lists what a table may have"
 _SETTING = re.compile(rf"set\s+`?({re.escape(_DEFAULTS)}[\w.\-]+)`?\s*=\s*(.*)", re.I | re.S)
-_ALTERED = re.compile(r"(?:alter|create)\b.*?\btblproperties\s*\((.*)\)", re.I | re.S)
-_PAIR = re.compile(r"['\"`]?(delta\.[\w.\-]+)['\"`]?\s*=?\s*['\"]?([^'\",)]*)", re.I)
+_ALTERED = re.compile(
+    r"(?:alter|create|replace)\b.*?(\bunset\s+)?\btblproperties\s*\((.*)\)", re.I | re.S
+)
+_PAIR = re.compile(r"['\"]?(delta\.[\w.\-]+)['\"]?\s*=?\s*['\"]?([^'\",)]*)", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,10 @@ def session_mistakes(parameters: Mapping[str, str], hooks: Hooks) -> list[Config
             default = (f"delta.{name[len(_DEFAULTS) :]}", value)
             errors += _refused([default], f"profiles.yml: server_side_parameters: {name}")
     for place, text in hooks.placed():
-        statement = bare_statement(text)
-        errors += _refused(_set_by(statement), f"{place}: {statement[:80]}")
+        statement = bare_statement(text.removeprefix(NOT_RENDERED))
+        # A value of a hook that only a build can render may be unknown.
+        given = [(name, value) for name, value in _set_by(statement) if "{{" not in value]
+        errors += _refused(given, f"{place}: {statement[:80]}")
     return errors
 
 
@@ -124,8 +128,9 @@ def _set_by(statement: str) -> Iterator[tuple[str, str]]:
     """Yield names and values of the properties that a statement gives to tables."""
     if (setting := _SETTING.match(statement)) is not None:
         yield f"delta.{setting[1][len(_DEFAULTS) :]}", setting[2].strip("'\" ")
-    elif (altered := _ALTERED.match(statement)) is not None and "unset" not in statement.lower():
-        yield from _PAIR.findall(altered[1])
+    elif (altered := _ALTERED.match(statement)) is not None and altered[1] is None:
+        # Spark takes `delta`.`appendOnly` for the name without its quotes.
+        yield from _PAIR.findall(altered[2].replace("`", ""))
 
 
 def _refused(properties: Iterable[tuple[str, str]], place: str) -> list[ConfigError]:

@@ -9,7 +9,7 @@ from livemart.project.declared.table_properties import (
     session_mistakes,
     why_refused,
 )
-from livemart.project.hooks.dbt_hooks import Hooks
+from livemart.project.hooks.dbt_hooks import NOT_RENDERED, Hooks
 from livemart.project.yaml_places import Where
 
 REFUSED = [
@@ -114,3 +114,42 @@ def test_what_a_profile_or_a_hook_gives_to_tables_is_refused_as_well() -> None:
         ("post-hook of model.b", "delta.appendOnly"),
         ("post-hook of model.b", "delta.enableTypeWidening"),
     ]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "alter table mart.sunset set tblproperties ('delta.appendOnly' = 'true')",
+        "alter table b set tblproperties ('note' = 'unset', 'delta.appendOnly' = 'true')",
+        "alter table b set tblproperties (`delta`.`appendOnly` = true)",
+        "alter table b set tblproperties (delta.`appendOnly` true)",
+        "replace table b using delta tblproperties ('delta.appendOnly' = 'true') as select 1 as n",
+    ],
+)
+def test_a_hook_gives_a_property_however_it_writes_that(statement: str) -> None:
+    (error,) = session_mistakes({}, Hooks(before={"model.a": (statement,)}))
+
+    assert ": found delta.appendOnly: true: " in error.message
+
+
+def test_a_hook_that_takes_properties_away_is_not_refused() -> None:
+    names = "('delta.appendOnly', 'delta.columnMapping.mode')"
+    sent = (
+        f"alter table mart.sunset unset tblproperties {names}",
+        f"alter table b UNSET\n  TBLPROPERTIES {names}",
+        f"alter table b unset tblproperties if exists {names}",
+    )
+
+    assert session_mistakes({}, Hooks(before={"model.a": sent})) == []
+
+
+def test_a_hook_that_only_a_build_can_render_is_read_as_it_is_written() -> None:
+    ended = (
+        "alter table {{ ref('a') }} set tblproperties ('delta.appendOnly' = 'true')",
+        "alter table a set tblproperties ('delta.appendOnly' = '{{ var(\"append\") }}')",
+        "{{ a_macro() }}",
+    )
+
+    (error,) = session_mistakes({}, Hooks(on_run_end=tuple(f"{NOT_RENDERED} {it}" for it in ended)))
+
+    assert error.message.startswith("on-run-end: alter table {{ ref('a') }} set tblproperties (")
