@@ -96,7 +96,7 @@ class Round:
 class Stopwatch(Warehouse):
     """A warehouse that remembers how long its commits took."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: StoragePlace) -> None:
         super().__init__(root)
         self.took_ms: dict[str, float] = {}
 
@@ -183,7 +183,7 @@ class Mart:
         `idle`: how many looks that find nothing follow the batches.
         """
         # From here on each commit is timed; nothing was read through the old one that counts.
-        self.runtime.warehouse = Stopwatch(self.runtime.warehouse.root)
+        self.runtime.warehouse = Stopwatch(self.runtime.warehouse.place)
         self._batches, self._idle = list(batches), idle
         self._deliver()
         with self._timed_checks():
