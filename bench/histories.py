@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ import pyarrow.compute as pc
 from bench.history import CHUNK, END
 from bench.live import deliver_rows
 from bench.mart import open_mart
-from bench.refresh import label_of, report
+from bench.refresh import add_rounds, label_of, report, working_folder
 from livemart.storage.location import StoragePlace
 
 _PROJECT = Path(__file__).parent / "histories_project"
@@ -59,17 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--changes", type=int, nargs="+", default=[200_000, 1_000_000, 2_000_000], help="histories"
     )
     parser.add_argument("--accounts", type=int, default=1_000, help="accounts that a batch changes")
-    parser.add_argument("--warm-up", type=int, default=5, help="batches before it counts")
-    parser.add_argument("--batches", type=int, default=10, help="batches that count")
+    add_rounds(parser, warm_up=5, batches=10)
     parser.add_argument("--folder", type=Path, help="where to work (3 GB)")
     given = parser.parse_args(arguments)
-    if given.folder is not None:
-        given.folder.mkdir(parents=True, exist_ok=True)
     refreshed, is_equal = {}, True
     for count in given.changes:
-        with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as folder:
+        with working_folder(given.folder) as folder:
             refreshed[count], is_one_equal = _measure(
-                Path(folder), count, given.accounts, given.warm_up, given.batches
+                folder, count, given.accounts, given.warm_up, given.batches
             )
             is_equal &= is_one_equal
     least, most = min(refreshed), max(refreshed)

@@ -99,10 +99,10 @@ class History:
         Args:
             since: leave out the tables that end before it.
         """
-        end = _micros(END)
+        end = micros(END)
         for number, first in enumerate(range(0, self.orders, CHUNK)):
             times = self._times[first : first + CHUNK]
-            if since is not None and times[-1] < _micros(since):
+            if since is not None and times[-1] < micros(since):
                 continue
             rng = np.random.default_rng([self.seed, number])
             yield make_orders(rng, times, first, end)
@@ -110,12 +110,12 @@ class History:
     def _order_times(self) -> Ints:
         """Return the event times in microseconds, sorted."""
         rng = np.random.default_rng([self.seed, 1_000_000])
-        start = _micros(END - timedelta(days=DAYS))
+        start = micros(END - timedelta(days=DAYS))
         hours = start // _HOUR + np.arange(DAYS * 24 + 1)
         weights = np.array(_HOURS)[hours[:-1] % 24]
         shares = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
         drawn = np.interp(np.sort(rng.random(self.orders)), shares, (hours * _HOUR).astype(float))
-        times: Ints = np.minimum(drawn.astype(np.int64), _micros(END) - 1)
+        times: Ints = np.minimum(drawn.astype(np.int64), micros(END) - 1)
         return times
 
 
@@ -168,7 +168,8 @@ def _order_ids(times: Ints, first: int) -> pa.Array:
     return pc.binary_join_element_wise(millis, pc.utf8_lpad(numbers, 8, "0"), "-")
 
 
-def _micros(moment: datetime) -> int:
+def micros(moment: datetime) -> int:
+    """Return microseconds since 1970, UTC."""
     return round(moment.timestamp() * 1_000_000)
 
 

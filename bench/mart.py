@@ -205,9 +205,6 @@ class Mart:
         for model in project.models.values():
             if not model.is_stored or model.materialized in ("seed", "snapshot"):
                 continue
-            # Nor one that the selection leaves out.
-            if not warehouse.exists(model.relation):
-                continue
             assert model.compiled_code is not None
             flat = flatten(model.compiled_code, views)
             path = scratch / model.relation

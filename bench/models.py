@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.command import run_command
-from bench.history import END
+from bench.history import END, micros
 from bench.live import deliver_rows
 from bench.mart import Mart, Round, open_mart
 from bench.models_project import (
@@ -85,7 +85,7 @@ class Market:
     def history(self) -> dict[str, pa.Table]:
         """Return the rows of each source that are there before the first batch."""
         rng = np.random.default_rng(_SEED)
-        numbers, until = np.arange(self.orders), _micros(END)
+        numbers, until = np.arange(self.orders), micros(END)
         times = until - rng.integers(30 * 86_400_000_000, size=self.orders)
         events = self._events(rng, numbers, times)
         return {
@@ -120,11 +120,11 @@ class Market:
             first = self.orders + number * records
             numbers = np.arange(first, first + count)
             numbers[: count // 2] = rng.choice(self.orders, count // 2, replace=False)
-            times = _micros(now) - 1 - rng.integers(300_000_000, size=count)
-            rows["orders"] = self._orders(rng, numbers, times, _micros(now), newest)
+            times = micros(now) - 1 - rng.integers(300_000_000, size=count)
+            rows["orders"] = self._orders(rng, numbers, times, micros(now), newest)
         if count := counts.get("events"):
             first = self.orders + number * records
-            times = _micros(now) - 1 - rng.integers(300_000_000, size=count)
+            times = micros(now) - 1 - rng.integers(300_000_000, size=count)
             rows["events"] = self._events(rng, np.arange(first, first + count), times)
         return Changes(now, rows, project)
 
@@ -370,10 +370,6 @@ def _recompute_in_duckdb(mart: Mart) -> tuple[float, dict[str, int]]:
 
 def _median_s(rounds: Sequence[Round]) -> float:
     return median(each.refresh_s - each.checks_s for each in rounds)
-
-
-def _micros(moment: datetime) -> int:
-    return round(moment.timestamp() * 1_000_000)
 
 
 def _names(letter: str, numbers: np.ndarray) -> pa.ChunkedArray | pa.Array:

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -77,16 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--small", type=int, default=1_000_000, help="orders of the small history")
     parser.add_argument("--large", type=int, default=10_000_000, help="orders of the large one")
     parser.add_argument("--batch", type=int, default=1_000, help="orders of a batch")
-    parser.add_argument("--warm-up", type=int, default=10, help="batches before it counts")
-    parser.add_argument("--batches", type=int, default=20, help="batches that count")
+    add_rounds(parser, warm_up=10, batches=20)
     parser.add_argument("--folder", type=Path, help="where to work (10 GB)")
     given = parser.parse_args(arguments)
-    if given.folder is not None:
-        given.folder.mkdir(parents=True, exist_ok=True)
     scales = []
     for orders in (given.small, given.large):
-        with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as folder:
-            scales.append(measure(Path(folder), orders, given.batch, given.warm_up, given.batches))
+        with working_folder(given.folder) as folder:
+            scales.append(measure(folder, orders, given.batch, given.warm_up, given.batches))
     small, large = scales
     report("answers_equal", int(small.is_equal and large.is_equal))
     growth = f"refresh_growth_{label_of(large.orders)}_{label_of(small.orders)}"
@@ -149,6 +147,21 @@ def run_duckdb(
         return median(seconds[warm_up:]), answers
     finally:
         peer.close()
+
+
+def add_rounds(parser: argparse.ArgumentParser, *, warm_up: int, batches: int) -> None:
+    """Let a command take how many batches it measures, and how many come before."""
+    parser.add_argument("--warm-up", type=int, default=warm_up, help="batches before it counts")
+    parser.add_argument("--batches", type=int, default=batches, help="batches that count")
+
+
+@contextmanager
+def working_folder(parent: Path | None) -> Iterator[Path]:
+    """Yield an empty folder below another one, or with temporary files; it goes with the block."""
+    if parent is not None:
+        parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=parent) as folder:
+        yield Path(folder)
 
 
 def label_of(orders: int) -> str:

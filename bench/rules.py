@@ -14,7 +14,6 @@ import argparse
 import re
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +25,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bench.history import micros
 from bench.live import deliver_rows
 from bench.mart import open_mart
-from bench.refresh import label_of, report
+from bench.refresh import add_rounds, label_of, report, working_folder
 from livemart.storage.location import StoragePlace
 
 _PROJECT = Path(__file__).resolve().parents[1] / "tests" / "projects" / "shapes"
@@ -94,7 +94,7 @@ class Shops:
         """Return the rows of each source that are there before the first batch."""
         rng = np.random.default_rng([7, self.sales])
         span = _DAYS * 86_400_000_000
-        times = _micros(_END) - 1 - rng.integers(span, size=self.sales)
+        times = micros(_END) - 1 - rng.integers(span, size=self.sales)
         count = self.sales // 10
         return {
             "shops": self._shops(rng, np.arange(self._shop_count), 0),
@@ -110,7 +110,7 @@ class Shops:
         count, now = max(10, self.sales // 1_000), _END + _STEP * (number + 1)
         numbers = self.sales + np.arange(number * count, (number + 1) * count)
         numbers[: count // 3] = rng.choice(self.sales, count // 3, replace=False)
-        times = _micros(now) - 1 - rng.integers(300_000_000, size=count)
+        times = micros(now) - 1 - rng.integers(300_000_000, size=count)
         sales = self._sales(rng, numbers, times, number + 1, deleted=count // 20)
         few = count // 10
         refunds = self.sales + np.arange(number * few, (number + 1) * few)
@@ -235,27 +235,20 @@ def _amounts(rng: np.random.Generator, count: int) -> pa.Array:
     return pa.array([value / 100 for value in cents.to_pylist()]).cast(pa.decimal128(12, 2))
 
 
-def _micros(moment: datetime) -> int:
-    return round(moment.timestamp() * 1_000_000)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print the figures; return 1 if rows differ, or a refresh costs more than full."""
+    """Measure and print the figures; return 1 if rows differ."""
     known = [name for names in RULES.values() for name in names]
     parser = argparse.ArgumentParser(prog="python -m bench.rules", description=__doc__)
     parser.add_argument("--small", type=int, default=200_000, help="sales of the small history")
     parser.add_argument("--large", type=int, default=2_000_000, help="sales of the large one")
-    parser.add_argument("--warm-up", type=int, default=3, help="batches before it counts")
-    parser.add_argument("--batches", type=int, default=5, help="batches that count")
+    add_rounds(parser, warm_up=3, batches=5)
     parser.add_argument("--folder", type=Path, help="where to work (8 GB)")
     parser.add_argument("--rules", nargs="+", choices=known, default=known, metavar="MODEL")
     given = parser.parse_args(arguments)
-    if given.folder is not None:
-        given.folder.mkdir(parents=True, exist_ok=True)
     found = []
     for sales in (given.small, given.large):
-        with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as folder:
-            found.append(_measure(Path(folder), sales, given))
+        with working_folder(given.folder) as folder:
+            found.append(_measure(folder, sales, given))
     (small, _, is_small_equal), (large, full, is_large_equal) = found
     ratios = {name: full[name] / large[name] for name in given.rules}
     report("rules_equal", int(is_small_equal and is_large_equal))

@@ -15,7 +15,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from statistics import median
 from bench.history import END, History
 from bench.live import make_batches
 from bench.mart import Round, open_mart
-from bench.refresh import label_of, report
+from bench.refresh import add_rounds, label_of, report, working_folder
 from tests.services.bucket import Buckets, buckets
 
 _SEED = 20260301
@@ -35,8 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.storage", description=__doc__)
     parser.add_argument("--orders", type=int, default=1_000_000, help="orders of the history")
     parser.add_argument("--batch", type=int, default=1_000, help="orders of a batch")
-    parser.add_argument("--warm-up", type=int, default=10, help="batches before it counts")
-    parser.add_argument("--batches", type=int, default=20, help="batches that count")
+    add_rounds(parser, warm_up=10, batches=20)
     parser.add_argument("--folder", type=Path, help="where to work (2 GB)")
     # Given to the process that measures one place.
     parser.add_argument("--bucket", help=argparse.SUPPRESS)
@@ -45,10 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.inside is not None:
         print(json.dumps(_measure(given)), flush=True)
         return 0
-    if given.folder is not None:
-        given.folder.mkdir(parents=True, exist_ok=True)
     words = [f"--{name.replace('_', '-')}={getattr(given, name)}" for name in _SIZES]
-    with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as folder:
+    with working_folder(given.folder) as folder:
         disk = _run([*words, "--in", f"{folder}/disk"], {})
         with buckets() as server:
             server.make("livemart-bench")
