@@ -1,8 +1,8 @@
 """Asks for one path on many connections, again at once, until it is ended: a greedy caller.
 
 Used by `bench.serve` as a separate process, so that its work does not delay the clock of the reads
-beside it. `python -m bench.greedy HOST PORT TOKEN PATH CONNECTIONS` prints the number of answers by
-status when it gets SIGTERM.
+beside it. `python -m bench.greedy HOST PORT TOKEN PATH CONNECTIONS` prints a line once it has an
+answer. When it gets SIGTERM, it prints the number of answers by status.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ async def ask(address: Address, token: str, path: str, connections: int) -> dict
             while True:
                 writer.write(request_of(address, path, token))
                 status, _ = await read_answer(reader)
+                if not answers:
+                    print("answered", flush=True)
                 answers[status] += 1
         writer.close()
 

@@ -171,9 +171,15 @@ async def read_steadily(address: Address, given: argparse.Namespace) -> list[flo
 
 @contextmanager
 def beside(module: str, address: Address, *arguments: str) -> Iterator[Callable[[], Any]]:
-    """Run a client in a separate process; yield a function that ends it and returns its figures."""
+    """Run a client in a separate process; yield a function that ends it and returns its figures.
+
+    The block begins with the client's first line: a busy machine starts it late.
+    """
     command = [sys.executable, "-m", module, address[0], str(address[1]), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stdout is not None
+    if not process.stdout.readline():
+        raise RuntimeError(f"{module} ended with {process.wait(30)} before it was connected")
 
     def end() -> Any:
         process.terminate()

@@ -1,8 +1,8 @@
 """Holds connections that say nothing, of many addresses, until it is ended.
 
 Used by `bench.serve` as a separate process, so that its work does not delay the clock of the reads
-beside it. `python -m bench.silent HOST PORT COUNT` prints the most connections that were open at
-once, and their mean number, when it gets SIGTERM.
+beside it. `python -m bench.silent HOST PORT COUNT` prints a line once it is connected. When it gets
+SIGTERM, it prints the most connections that were open at once, and their mean number.
 """
 
 from __future__ import annotations
@@ -31,10 +31,14 @@ async def be_silent(address: Address, count: int) -> dict[str, float]:
     async def hold(number: int) -> None:
         origin = (f"127.0.{1 + number // 200 % 200}.{1 + number % 200}", 0)
         await asyncio.sleep(number / _RATE)
+        is_first = number == 0
         while True:
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection(*address, local_addr=origin)
                 are_open.add(number)
+                if is_first:
+                    print("connected", flush=True)
+                    is_first = False
                 await reader.read()
                 writer.close()
             are_open.discard(number)
