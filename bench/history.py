@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.epoch import epoch_micros
+
 END = datetime(2026, 3, 1, 19, tzinfo=UTC)
 DAYS = 30
 RESTAURANTS = 2_000
@@ -99,10 +101,10 @@ class History:
         Args:
             since: leave out the tables that end before it.
         """
-        end = micros(END)
+        end = epoch_micros(END)
         for number, first in enumerate(range(0, self.orders, CHUNK)):
             times = self._times[first : first + CHUNK]
-            if since is not None and times[-1] < micros(since):
+            if since is not None and times[-1] < epoch_micros(since):
                 continue
             rng = np.random.default_rng([self.seed, number])
             yield make_orders(rng, times, first, end)
@@ -110,12 +112,12 @@ class History:
     def _order_times(self) -> Ints:
         """Return the event times in microseconds, sorted."""
         rng = np.random.default_rng([self.seed, 1_000_000])
-        start = micros(END - timedelta(days=DAYS))
+        start = epoch_micros(END - timedelta(days=DAYS))
         hours = start // _HOUR + np.arange(DAYS * 24 + 1)
         weights = np.array(_HOURS)[hours[:-1] % 24]
         shares = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
         drawn = np.interp(np.sort(rng.random(self.orders)), shares, (hours * _HOUR).astype(float))
-        times: Ints = np.minimum(drawn.astype(np.int64), micros(END) - 1)
+        times: Ints = np.minimum(drawn.astype(np.int64), epoch_micros(END) - 1)
         return times
 
 
@@ -166,11 +168,6 @@ def _order_ids(times: Ints, first: int) -> pa.Array:
     millis = pa.array(times // 1_000).cast(pa.string())
     numbers = pa.array(np.arange(first, first + len(times))).cast(pa.string())
     return pc.binary_join_element_wise(millis, pc.utf8_lpad(numbers, 8, "0"), "-")
-
-
-def micros(moment: datetime) -> int:
-    """Return microseconds since 1970, UTC."""
-    return round(moment.timestamp() * 1_000_000)
 
 
 def _decimals(cents: Ints) -> pa.Array:

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.command import run_command
-from bench.history import END, micros
+from bench.history import END
 from bench.live import deliver_rows
 from bench.mart import Mart, Round, open_mart
 from bench.models_project import (
@@ -44,6 +44,7 @@ from bench.models_project import (
 from bench.models_project import models as written_models
 from bench.refresh import report
 from livemart.delta.warehouse import Warehouse
+from livemart.epoch import epoch_micros
 from livemart.plan.project_plans import ProjectPlans
 from livemart.run.input_files import project_files
 from livemart.run.project_cache.cache import CachedProject, ProjectCache
@@ -85,7 +86,7 @@ class Market:
     def history(self) -> dict[str, pa.Table]:
         """Return the rows of each source that are there before the first batch."""
         rng = np.random.default_rng(_SEED)
-        numbers, until = np.arange(self.orders), micros(END)
+        numbers, until = np.arange(self.orders), epoch_micros(END)
         times = until - rng.integers(30 * 86_400_000_000, size=self.orders)
         events = self._events(rng, numbers, times)
         return {
@@ -120,11 +121,11 @@ class Market:
             first = self.orders + number * records
             numbers = np.arange(first, first + count)
             numbers[: count // 2] = rng.choice(self.orders, count // 2, replace=False)
-            times = micros(now) - 1 - rng.integers(300_000_000, size=count)
-            rows["orders"] = self._orders(rng, numbers, times, micros(now), newest)
+            times = epoch_micros(now) - 1 - rng.integers(300_000_000, size=count)
+            rows["orders"] = self._orders(rng, numbers, times, epoch_micros(now), newest)
         if count := counts.get("events"):
             first = self.orders + number * records
-            times = micros(now) - 1 - rng.integers(300_000_000, size=count)
+            times = epoch_micros(now) - 1 - rng.integers(300_000_000, size=count)
             rows["events"] = self._events(rng, np.arange(first, first + count), times)
         return Changes(now, rows, project)
 

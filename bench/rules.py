@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench.history import micros
 from bench.live import deliver_rows
 from bench.mart import open_mart
 from bench.refresh import add_rounds, label_of, report, working_folder
+from livemart.epoch import epoch_micros
 from livemart.storage.location import StoragePlace
 
 _PROJECT = Path(__file__).resolve().parents[1] / "tests" / "projects" / "shapes"
@@ -94,7 +94,7 @@ class Shops:
         """Return the rows of each source that are there before the first batch."""
         rng = np.random.default_rng([7, self.sales])
         span = _DAYS * 86_400_000_000
-        times = micros(_END) - 1 - rng.integers(span, size=self.sales)
+        times = epoch_micros(_END) - 1 - rng.integers(span, size=self.sales)
         count = self.sales // 10
         return {
             "shops": self._shops(rng, np.arange(self._shop_count), 0),
@@ -110,7 +110,7 @@ class Shops:
         count, now = max(10, self.sales // 1_000), _END + _STEP * (number + 1)
         numbers = self.sales + np.arange(number * count, (number + 1) * count)
         numbers[: count // 3] = rng.choice(self.sales, count // 3, replace=False)
-        times = micros(now) - 1 - rng.integers(300_000_000, size=count)
+        times = epoch_micros(now) - 1 - rng.integers(300_000_000, size=count)
         sales = self._sales(rng, numbers, times, number + 1, deleted=count // 20)
         few = count // 10
         refunds = self.sales + np.arange(number * few, (number + 1) * few)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from livemart.arrow.bags import WEIGHT
+from livemart.epoch import MICROSECOND, epoch_micros
 from livemart.publish.exposures import ServedSpec
 from livemart.publish.publisher import publish
 from livemart.publish.transaction import Publishing
@@ -47,7 +48,7 @@ def rows_at(model: str, restaurants: int, number: int) -> pa.Table:
     """Return the rows of a model that are of this snapshot alone: of the trend, its last pane."""
     names = pa.array([restaurant_id(each) for each in range(restaurants)])
     if model == "restaurant_sales_trend":
-        started = np.full(restaurants, _micros(as_of(number) - PANE), dtype=np.int64)
+        started = np.full(restaurants, epoch_micros(as_of(number) - PANE), dtype=np.int64)
         return _trend(names, started, np.full(restaurants, 1 + number % 5, dtype=np.int64))
     hours = np.tile(np.array(WINDOWS, dtype=np.int64), restaurants)
     if model == "restaurant_order_metrics":
@@ -91,7 +92,7 @@ def history(restaurants: int) -> pa.Table:
     starts, owners = [], []
     for each in range(restaurants):
         chosen = panes[rng.random(len(panes)) < _DENSITY]
-        starts.append(_micros(START - timedelta(days=DAYS)) + chosen * (PANE // _MICROSECOND))
+        starts.append(epoch_micros(START - timedelta(days=DAYS)) + chosen * (PANE // MICROSECOND))
         owners.append(np.full(len(chosen), each))
     names = pa.array([restaurant_id(each) for each in range(restaurants)])
     owner = np.concatenate(owners)
@@ -137,9 +138,6 @@ def publish_number(store: Store, restaurants: int, number: int) -> float:
     return committed
 
 
-_MICROSECOND = timedelta(microseconds=1)
-
-
 def _trend(names: pa.Array, started: Ints, orders: Ints) -> pa.Table:
     columns: dict[str, pa.Array] = {
         "restaurant_id": names,
@@ -173,10 +171,6 @@ def _snapshot(number: int) -> Snapshot:
     return Snapshot(
         number, "bench", number, "refresh", moment, {}, models, {}, "published", moment, moment
     )
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _MICROSECOND
 
 
 def main(url: str, restaurants: int, count: int, every_s: float) -> None:
