@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from livemart.land.sources.files.folder import is_hidden
 from livemart.state.atomic_files import sync, write_synced
 from livemart.storage.location import Location, StoragePlace
 from livemart.storage.opening import open_storage
@@ -32,8 +33,7 @@ def hand_over(folder: _Place, name: str, data: bytes) -> _Place:
         ValueError: the name is a path, or begins with a sign that landing passes over.
         FileExistsError: a file of this name was handed over before; landing reads a name once.
     """
-    if not name or Path(name).name != name or name.startswith((".", "_")):
-        raise ValueError(f"{name!r}: write a file name that begins with neither . nor _")
+    _check(name)
     if isinstance(folder, Path):
         _hand_over(folder, name, lambda draft: write_synced(draft, data))
     else:
@@ -48,20 +48,32 @@ def hand_over_below(landing: StoragePlace, name: str, data: bytes) -> None:
     hand_over(folder, name, data)
 
 
-def hand_over_copy(landing: StoragePlace, name: str, file: Path) -> None:
-    """Put a copy of a file below the landing folder, by its name from there; see `hand_over`."""
+def hand_over_copy(landing: StoragePlace, name: str, file: Path) -> bool:
+    """Put a copy of a file below the landing folder, by its name from there; see `hand_over`.
+
+    Returns:
+        False if a file of this name was handed over before.
+    """
 
     def copy(draft: Path) -> None:
         shutil.copyfile(file, draft)
         sync(draft)
 
     folder, plain = _folder_and_name(landing, name)
+    _check(plain)
+    storage = open_storage(landing)
+    if storage.head(name) is not None:
+        return False
     if isinstance(folder, Path):
         _hand_over(folder, plain, copy)
-    elif (storage := open_storage(Location.of(folder))).head(plain) is None:
-        storage.upload(plain, file)
     else:
-        raise FileExistsError(f"{folder / plain}: a file of this name was handed over before")
+        storage.upload(name, file)
+    return True
+
+
+def _check(name: str) -> None:
+    if not name or Path(name).name != name or is_hidden(name):
+        raise ValueError(f"{name!r}: write a file name that begins with neither . nor _")
 
 
 def _folder_and_name(landing: StoragePlace, name: str) -> tuple[StoragePlace, str]:

@@ -28,7 +28,6 @@ from livemart.project.dbt import Dbt
 from livemart.project.graph import Project, SourceTable
 from livemart.project.sources import FILES_KIND
 from livemart.storage.location import StoragePlace
-from livemart.storage.opening import open_storage
 
 if TYPE_CHECKING:
     from livemart.settings import Settings
@@ -199,10 +198,9 @@ def hand_over_files(
     group = group_of(source)
     for path in map(Path, files):
         name = name_for(source.arrival.path, _stem_of(path))
-        if open_storage(landing).head(name) is not None:
-            continue
         with _writing():
-            hand_over_copy(landing, name, path)
+            if not hand_over_copy(landing, name, path):
+                continue
         counts.files += 1
         counts.size += path.stat().st_size
         for table in FilePart(name, path).read(group):

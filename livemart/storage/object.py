@@ -110,6 +110,8 @@ class ObjectStorage:
     def download(self, name: str, path: Path, etag: str) -> None:
         if (entry := self.head(name)) is None:
             raise Missing(self._url(name))
+        if entry.etag != etag:
+            raise Changed(self._url(name))
         with path.open("wb") as file:
             # A request for all of a large object would take longer than one may.
             for start in range(0, entry.size, _PART_BYTES):
@@ -123,8 +125,6 @@ class ObjectStorage:
                     file.write(self._read(name, request))
                 except PreconditionError as error:
                     raise Changed(self._url(name)) from error
-        if entry.etag != etag:
-            raise Changed(self._url(name))
 
     def upload(self, name: str, path: Path) -> None:
         def request() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from livemart.land.hand_over import hand_over
+from livemart.land.hand_over import hand_over, hand_over_copy
 
 
 def test_a_file_appears_whole_under_its_name(
@@ -44,6 +44,9 @@ def test_a_name_is_used_once(tmp_path: Path) -> None:
 def test_what_landing_would_not_find_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="neither"):
         hand_over(tmp_path / "landing", name, b"")
+    if "/" not in name:
+        with pytest.raises(ValueError, match="neither"):
+            hand_over_copy(tmp_path / "landing", f"orders/{name}", tmp_path / "file")
 
     assert not (tmp_path / "landing").exists()
 

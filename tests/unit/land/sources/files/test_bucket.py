@@ -81,7 +81,8 @@ def test_a_name_is_handed_over_once(memory_place: Location, tmp_path: Path) -> N
     (tmp_path / "copied").write_bytes(b"copied")
     hand_over(memory_place / "orders", "1", b"first")
     hand_over_below(memory_place, "2", b"second")
-    hand_over_copy(memory_place, "orders/eu/3", tmp_path / "copied")
+    assert hand_over_copy(memory_place, "orders/eu/3", tmp_path / "copied")
+    assert not hand_over_copy(memory_place, "orders/1", tmp_path / "copied")
 
     storage = open_storage(memory_place)
     assert {name: storage.get(name) for name in storage.names()} == {
