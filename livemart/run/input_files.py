@@ -15,6 +15,7 @@ from pathlib import Path
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StorageError
+from livemart.land.sources.files.folder import is_hidden
 from livemart.limits import FEW_WAREHOUSE_ROWS
 from livemart.project.profiles import profiles_folder
 from livemart.run.target_folder import target_folder
@@ -114,7 +115,6 @@ def waiting_files(settings: Settings) -> WaitingFiles | None:
     All below the landing folder, whatever the patterns of sources: Spark reads more by a pattern
     than Python would.
     """
-    files: list[tuple[str, int, int]] = []
     if not isinstance(settings.landing, Path):
         try:
             entries = open_storage(settings.landing).entries()
@@ -126,13 +126,14 @@ def waiting_files(settings: Settings) -> WaitingFiles | None:
         files = [
             (it.name, it.size, int(it.modified_s * 1_000_000_000))
             for it in entries
-            if not any(part.startswith((".", "_")) for part in it.name.split("/"))
+            if not is_hidden(it.name)
         ]
         return files if len(files) <= _MANY_FILES else None
+    files = []
     for folder, folders, names in os.walk(settings.landing, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        folders[:] = [name for name in folders if not is_hidden(name)]
         for name in names:
-            if name.startswith((".", "_")):
+            if is_hidden(name):
                 continue
             path = os.path.join(folder, name)
             try:
@@ -149,15 +150,13 @@ def waiting_files(settings: Settings) -> WaitingFiles | None:
     return sorted(files)
 
 
-def is_small_refresh(settings: Settings) -> bool:
+def is_small_refresh(settings: Settings, files: WaitingFiles) -> bool:
     """Return True if no file of the project has changed since the last pass, and little waits."""
     since = last_pass_at(settings.warehouse)
     if since is None or SnapshotLog(settings.warehouse).newest() is None:
         return False
     begin_ns = int(since.timestamp() - 1) * 1_000_000_000
     if any(changed_ns > begin_ns for changed_ns, *_ in project_files(settings).look().values()):
-        return False
-    if (files := waiting_files(settings)) is None:
         return False
     size = 0
     for path, bytes_, changed_ns in files:
@@ -170,10 +169,8 @@ def is_small_refresh(settings: Settings) -> bool:
     return size <= _LITTLE_BYTES
 
 
-def has_little_data(settings: Settings) -> bool:
+def has_little_data(settings: Settings, files: WaitingFiles) -> bool:
     """Return True if all models together, recomputed from all records, handle few rows."""
-    if (files := waiting_files(settings)) is None:
-        return False
     sizes = [size for _, size, _ in files]
     looks = project_files(settings).look()
     sizes += [size for path, (_, size, _) in looks.items() if path.endswith(".csv")]

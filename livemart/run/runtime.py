@@ -26,6 +26,7 @@ from livemart.run.input_files import (
     has_little_data,
     is_small_refresh,
     project_files,
+    waiting_files,
 )
 from livemart.run.target_folder import target_folder
 from livemart.settings import Settings, selection_empty
@@ -306,12 +307,13 @@ def open_runtime(
     if not isinstance(settings.landing, Path):
         # A bucket that is missing or refuses is known before Spark starts.
         open_storage(settings.landing).names(most=1)
-    is_small = is_short and not builds and is_small_refresh(settings)
+    files = waiting_files(settings) if is_short else None
+    is_small = files is not None and not builds and is_small_refresh(settings, files)
     if not is_small:
         # The pass before a small refresh has read this project, and dbt does so again: Spark need
         # not wait for dbt to be loaded.
         check_project(settings)
-        is_short = is_short and has_little_data(settings)
+        is_short = files is not None and has_little_data(settings, files)
     with hold_warehouse(settings.warehouse) as lock, ThreadPoolExecutor(1, "spark") as thread:
         forget_pass(settings.warehouse)
         report(StepBegan("starting Spark"))

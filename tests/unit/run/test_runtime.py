@@ -46,7 +46,7 @@ def test_only_a_project_that_a_pass_has_read_is_not_checked_before_all(
         raise StateError("RUNNER_LIVES", "lock", hint="")
 
     monkeypatch.setattr(runtime, "check_project", refuse)
-    monkeypatch.setattr(runtime, "is_small_refresh", lambda _: is_small)
+    monkeypatch.setattr(runtime, "is_small_refresh", lambda *_: is_small)
     monkeypatch.setattr("livemart.state.lock.hold_warehouse", refuse_lock)
     settings = load_settings({"project_dir": str(tmp_path)}, environ={})
 
