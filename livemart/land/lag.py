@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from livemart.land.sources.files.bucket import open_landing
-from livemart.land.sources.files.folder import LandingPlace
+from livemart.land.sources.files.folder import LandingPlace, literal_folder
 from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import Slot, folder_of, kept_slots, seen_files
 from livemart.land.sources.log_looks import LogLook, log_looks
@@ -102,7 +101,7 @@ def _lag_of_files(
     seen = seen_files(checkpoint, position)
     place = folder_of(folder.root, slot.path)
     try:
-        if isinstance(place, Path) and not place.is_dir():
+        if not folder.has_folder(literal_folder(slot.path)):
             return SourceLag(None, None, away=f"{place} is not there")
         waiting = [file for file in folder.found(slot.path) if file.place not in seen]
     except OSError as error:

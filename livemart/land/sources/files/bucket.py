@@ -56,7 +56,7 @@ class LandingBucket:
         is_ours = isinstance(error, Missing) and url.startswith(start)
         return url.removeprefix(start) if is_ours else None
 
-    def has_folder_of(self, name: str) -> bool:
+    def has_folder(self, name: str) -> bool:
         # A bucket that cannot be reached raises an error before.
         return True
 

@@ -89,8 +89,8 @@ class LandingPlace(Protocol):
         """Return the path below the folder that an error speaks of, None if it is of another."""
         ...
 
-    def has_folder_of(self, name: str) -> bool:
-        """Return whether the folder that holds a file can be looked into."""
+    def has_folder(self, name: str) -> bool:
+        """Return whether a folder below this one can be looked into."""
         ...
 
     def touched(self, files: Sequence[FileIdentity]) -> list[FileIdentity]:
@@ -139,8 +139,8 @@ class LandingFolder:
             return None
         return self.relative(path)
 
-    def has_folder_of(self, name: str) -> bool:
-        return (self.root / name).parent.is_dir()
+    def has_folder(self, name: str) -> bool:
+        return (self.root / name).is_dir()
 
     def touched(self, files: Sequence[FileIdentity]) -> list[FileIdentity]:
         return [file for file in files if self._is_touched(file)]

@@ -61,7 +61,7 @@ def unreadable(name: str, error: OSError) -> SourceError:
 
 def disappeared(folder: LandingPlace, name: str) -> SourceError:
     """Return the error for a file that is no longer there, or with all of its folder."""
-    if not folder.has_folder_of(name):
+    if not folder.has_folder(name.rpartition("/")[0]):
         return _away(name, f"its folder below {folder.root} is not there")
     return SourceError(
         "SOURCE_FILE_CHANGED",

@@ -276,11 +276,8 @@ def folder_of(landing: _Place, pattern: str) -> _Place:
     >>> folder_of(Path("/landing"), "orders/eu/*/*.jsonl")
     PosixPath('/landing/orders/eu')
     """
-    return reduce(lambda folder, part: folder / part, _parts(literal_folder(pattern)), landing)
-
-
-def _parts(path: str) -> list[str]:
-    return path.split("/") if path else []
+    folder = literal_folder(pattern)
+    return landing / folder if folder else landing
 
 
 def is_refused_name(error: BaseException) -> bool:
@@ -297,7 +294,7 @@ def _has_refused_names(landing: StoragePlace, pattern: str) -> bool:
     literal, folder = literal_folder(pattern), folder_of(landing, pattern)
     if not isinstance(folder, Path):
         return ":" in literal or any(":" in name for name in open_storage(landing).names(literal))
-    depth = len(pattern.split("/")) - len(_parts(literal))
+    depth = pattern.removeprefix(literal).strip("/").count("/") + 1
     return ":" in str(folder) or any(":" in name for name in _names(folder, depth))
 
 
