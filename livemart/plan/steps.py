@@ -142,9 +142,7 @@ def _next_cut(
             is_moved = isinstance(plan.strategy, Signed)
         else:
             plan = plan_flat(cut.stage, inputs, depth + 1, tried)
-            # A value is computed again for nothing worse than one row.
-            is_value = cut.is_value and plan.reads_rows_alone
-            is_moved = _gains(plan) or (is_value and not _is_stored(plan))
+            is_moved = _gains(plan, is_value=cut.is_value and plan.reads_rows_alone)
             if cut.is_subset and plan.stages:
                 # Nothing else is cut below a LIMIT.
                 is_moved = not isinstance(plan.strategy, Full)
@@ -177,22 +175,19 @@ def _cuts(flat: Flat, uncut: Plan, inputs: Inputs, tried: _Tried) -> Iterator[Cu
     yield from cuts_of_blocks(flat, inputs.columns, is_hopeless)
 
 
-def _gains(plan: Plan) -> bool:
-    """Return False if a stage is recomputed, or holds rows of one table: a copy of it."""
+def _gains(plan: Plan, *, is_value: bool = False) -> bool:
+    """Return False if a stage is recomputed, or holds rows of one table: a copy of it.
+
+    A value gains unless it can be read where it is: it is computed again for one row at most.
+    """
     if isinstance(plan.strategy, Full):
-        return False
+        return is_value
     is_of_rows = isinstance(plan.strategy, Signed) and plan.strategy.outputs is None
     if not is_of_rows or plan.flat is None:
         return True
     values = {it for it in plan.parameters if is_stage_relation(plan.flat.occurrences[it].relation)}
-    return len(plan.flat.occurrences) - len(values) != 1
-
-
-def _is_stored(value: Plan) -> bool:
-    """Return True for a value that can be read where it is."""
-    assert value.flat is not None
-    is_copy = not isinstance(value.strategy, Full) and not _gains(value)
-    return is_copy and parse(value.flat.text).args.get("where") is None
+    is_copy = len(plan.flat.occurrences) - len(values) == 1
+    return not is_copy or (is_value and parse(plan.flat.text).args.get("where") is not None)
 
 
 def _with_stages(inputs: Inputs, stages: Iterable[QueryStage]) -> Inputs:
