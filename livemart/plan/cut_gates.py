@@ -99,19 +99,18 @@ def cut_windows(part: BlockPart, by: Collection[str]) -> Cut | None:
     if any(clause.find(exp.Query) or aggregate_calls(clause) for clause in _above(select)):
         return None
     keys = {sql_of(bare(key)): bare(key) for key in _partition_by(chosen[0])}
+    if (star := _star(part)) is None:
+        if not part.has_names:
+            return None
+        for clause in _above(select):
+            for node in _outermost(clause, {id(window) for window in chosen}, ()):
+                is_of_rows = _is_of_rows(node, part)
+                if is_of_rows is None or (is_of_rows and not pieces.take(node, "column")):
+                    return None
     if pieces.read_outputs():
         return None
-    if (star := _star(part)) is not None:
+    if star is not None:
         return _cut_beside_star(part, star, pieces, keys, named)
-    if not part.has_names:
-        return None
-    for clause in _above(select):
-        for node in _outermost(clause, {id(window) for window in chosen}, ()):
-            is_of_rows = _is_of_rows(node, part)
-            if is_of_rows is None or (is_of_rows and not pieces.take(node, "column")):
-                return None
-    if pieces.read_outputs():
-        return None
     hidden = pieces.hidden(it for text, it in keys.items() if not pieces.has("column", text))
     cut = None if hidden is None else cut_at_rows(part, pieces.spans, hidden, windows=named)
     return None if cut is None else replace(cut, keeps_rows=True)
