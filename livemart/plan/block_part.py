@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.blocks import Block, Blocks, numbered, outside_of_brackets
@@ -135,8 +135,7 @@ class BlockPart:
         if not self.tree.args.get("windows"):
             return template()
         assert self.rows is not None
-        tokens = [it for it in tokens_of(self.alone.text) if it.start >= self.rows[1]]
-        tokens = outside_of_brackets(tokens)
+        tokens = outside_of_brackets(self.alone.text, self.rows[1])
         kinds = [token.token_type for token in tokens]
         if kinds.count(TokenType.WINDOW) != 1:
             return None
@@ -210,7 +209,7 @@ def block_part(
     behind_groups = len(flat.text)
     if isinstance(tree, exp.Select):
         items_read = _sources(scopes[-1], flat, columns)
-        rows, behind_groups, list_end = _rows(tokens_of(flat.text), begin)
+        rows, behind_groups, list_end = _rows(flat.text, begin)
         if items_read is None or is_pivoted:
             rows = None
         else:
@@ -284,9 +283,9 @@ def _ambiguous(
     return frozenset(ambiguous)
 
 
-def _rows(tokens: list[Token], begin: int) -> tuple[TextSpan | None, int, int | None]:
+def _rows(text: str, begin: int) -> tuple[TextSpan | None, int, int | None]:
     """Return the FROM and WHERE of a SELECT, and where its groups and its select list end."""
-    outside = outside_of_brackets([token for token in tokens if token.start >= begin])
+    outside = outside_of_brackets(text, begin)
     kinds = [token.token_type for token in outside]
     starts = [
         place

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Literal
 
 from sqlglot import Token, TokenType
@@ -214,8 +215,7 @@ class Blocks:
 
     def _branches(self, block: Block) -> Iterator[Block]:
         """Yield the branches of a union, without the brackets around them."""
-        inside = (token for token in self.tokens if block.start <= token.start < block.end)
-        tokens = outside_of_brackets([*inside])
+        tokens = outside_of_brackets(self.tokens, block.start, block.end)
         kinds = [token.token_type for token in tokens]
         # Behind a star it is a list of columns.
         operations = [
@@ -292,14 +292,17 @@ def numbered(text: Template[Occurrence]) -> Flat:
     return Flat(tuple(pieces))
 
 
-def outside_of_brackets(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens outside of all brackets, and the brackets themselves."""
+def outside_of_brackets(
+    text: str | Sequence[Token], begin: int = 0, end: float = inf
+) -> list[Token]:
+    """Return the tokens of a piece that are outside of its brackets, and these brackets."""
     depth, outside = 0, []
-    for token in tokens:
-        depth -= token.token_type in CLOSING
-        if depth == 0:
-            outside.append(token)
-        depth += token.token_type in OPENING
+    for token in tokens_of(text) if isinstance(text, str) else text:
+        if begin <= token.start < end:
+            depth -= token.token_type in CLOSING
+            if depth == 0:
+                outside.append(token)
+            depth += token.token_type in OPENING
     return outside
 
 

@@ -15,7 +15,7 @@ from sqlglot import Token, TokenType, exp
 from livemart.plan.blocks import numbered, outside_of_brackets
 from livemart.plan.sql.determinism import function_name, is_aggregate
 from livemart.plan.sql.flatten import Flat, Occurrence
-from livemart.plan.sql.parse import parse, tokens_of
+from livemart.plan.sql.parse import parse
 from livemart.plan.sql.template import Template, template
 from livemart.spark_sql import quoted
 
@@ -75,7 +75,7 @@ def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
     sorts = [item.this for item in ordered.expressions] if ordered is not None else []
     if any(tree.args.get(clause) for clause in ("windows", "sort", "cluster", "distribute")):
         return None
-    tokens = outside_of_brackets(tokens_of(text))
+    tokens = outside_of_brackets(text)
     orders = [n for n, token in enumerate(tokens) if token.token_type is TokenType.ORDER_BY]
     limits = [n for n, token in enumerate(tokens) if token.token_type is TokenType.LIMIT]
     if len(orders) != (ordered is not None) or len(limits) != 1 or orders > limits:
@@ -117,7 +117,7 @@ def with_row_count(cut: Cut) -> Cut | None:
     text, tree = cut.stage.text, parse(cut.stage.text)
     if tree.args.get("group") is None:
         return None
-    tokens = outside_of_brackets(tokens_of(text))
+    tokens = outside_of_brackets(text)
     stage = with_columns(cut.stage, tree, tokens, {COUNT_OF_ROWS: "count(*)"}, len(text))
     if stage is None:
         return None

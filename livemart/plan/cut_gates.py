@@ -29,7 +29,7 @@ from livemart.plan.relations.relation import bare
 from livemart.plan.sql.determinism import function_name
 from livemart.plan.sql.flatten import Occurrence
 from livemart.plan.sql.functions import GENERATORS
-from livemart.plan.sql.parse import parse, tokens_of
+from livemart.plan.sql.parse import parse
 from livemart.plan.sql.template import Template, separated, template
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
@@ -140,7 +140,7 @@ def cut_keys(part: BlockPart) -> Cut | None:
     hidden = _Pieces(part).hidden(key for key in missing if key.find(exp.Column))
     if not hidden:
         return None
-    tokens = outside_of_brackets([it for it in tokens_of(flat.text) if it.start >= part.begin])
+    tokens = outside_of_brackets(flat.text, part.begin)
     stage = with_columns(flat, parse(flat.text), tokens, hidden, len(flat.text))
     if stage is None:
         return None
@@ -297,8 +297,8 @@ def _having(
     assert part.rows is not None
     start = next(
         token.start
-        for token in reversed(outside_of_brackets(tokens_of(part.alone.text)))
-        if token.token_type is TokenType.HAVING and part.rows[1] <= token.start
+        for token in reversed(outside_of_brackets(part.alone.text, part.rows[1]))
+        if token.token_type is TokenType.HAVING
     )
     if having.find(exp.Query) is not None:
         return None
@@ -321,11 +321,7 @@ def _star(part: BlockPart) -> tuple[int, str] | None:
 
     With the place comes the text that leaves `{}` out there.
     """
-    tokens = [
-        token
-        for token in outside_of_brackets(tokens_of(part.alone.text))
-        if part.begin <= token.start < (part.list_end or 0)
-    ]
+    tokens = outside_of_brackets(part.alone.text, part.begin, part.list_end or 0)
     kinds = [token.token_type for token in tokens]
     stars = [
         place
