@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Literal
 
 import pyarrow as pa
 
 from livemart.arrow.bags import WEIGHT
 from livemart.arrow.variants import nothing_of
-from livemart.delta.log import LogEntry
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from livemart.plan.plan import Plan
@@ -237,13 +236,6 @@ class Input:
         return self.pinned.one_value(table, table.names[name])
 
 
-class SchemaTables(Protocol):
-    """The questions that this module asks of the warehouse."""
-
-    def arrow_schema(self, relation: str, version: int | None = None) -> pa.Schema: ...
-    def data_changed_between(self, relation: str, v0: int, v1: int) -> list[LogEntry | None]: ...
-
-
 class InputSchemas:
     """The columns of every input, then and now; compared once per relation.
 
@@ -253,11 +245,11 @@ class InputSchemas:
     """
 
     def __init__(
-        self, tables: SchemaTables, old: Mapping[str, int], new: Mapping[str, int]
+        self, warehouse: Warehouse, old: Mapping[str, int], new: Mapping[str, int]
     ) -> None:
-        self._tables = tables
+        self._warehouse = warehouse
         self._old, self._new = old, new
-        self._differences: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        self._differing = cache(self._compare)
 
     def changed(
         self, flat: Flat, used: Mapping[int, frozenset[str]] = MappingProxyType({})
@@ -281,22 +273,19 @@ class InputSchemas:
                     return _reason(relation, named)
         return None
 
-    def _differing(self, relation: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the columns with another type, and those that came or went."""
-        if relation not in self._differences:
-            self._differences[relation] = self._compare(relation)
-        return self._differences[relation]
-
     def _compare(self, relation: str) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the columns with another type, and those that came or went."""
         old, new = self._old.get(relation), self._new.get(relation)
         same = frozenset[str](), frozenset[str]()
         if old is None or new is None or old >= new:
             return same
         try:
-            commits = self._tables.data_changed_between(relation, old, new)
+            commits = self._warehouse.data_changed_between(relation, old, new)
             if not any(commit is None or commit.table_id is not None for commit in commits):
                 return same
-            before, now = (self._tables.arrow_schema(relation, version) for version in (old, new))
+            before, now = (
+                self._warehouse.arrow_schema(relation, version) for version in (old, new)
+            )
         except RefreshError as error:
             if error.code not in ("TABLE_MISSING", "VERSION_GONE"):
                 raise

@@ -7,6 +7,7 @@ signed change or running totals do not hold in a batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -291,7 +292,7 @@ class _Touched:
     def __init__(self, run: ModelRun, windows: Mapping[int, Windows]) -> None:
         self._run = run
         self._windows = windows
-        self._all: dict[int, pa.Table] = {}
+        self._touched = cache(lambda occurrence: touched_rows(run, run.inputs[occurrence]))
         self._rows: dict[int, pa.Table] = {}
         self._views: dict[tuple[str, int], Statement] = {}
 
@@ -320,11 +321,6 @@ class _Touched:
         return template(
             f"(select {listed} from ", present, f" union all select {listed} from ", past, ")"
         )
-
-    def _touched(self, occurrence: int) -> pa.Table:
-        if occurrence not in self._all:
-            self._all[occurrence] = touched_rows(self._run, self._run.inputs[occurrence])
-        return self._all[occurrence]
 
     def _view(self, kind: str, occurrence: int, rows: pa.Table) -> Statement:
         if (kind, occurrence) not in self._views:
