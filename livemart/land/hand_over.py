@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from livemart.land.sources.files.folder import is_hidden
-from livemart.state.atomic_files import sync, write_synced
-from livemart.storage.location import Location, StoragePlace
+from livemart.state.atomic_files import sync
+from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
 
 _Place = TypeVar("_Place", bound=StoragePlace)
@@ -34,11 +34,12 @@ def hand_over(folder: _Place, name: str, data: bytes) -> _Place:
         FileExistsError: a file of this name was handed over before; landing reads a name once.
     """
     _check(name)
+    storage = open_storage(folder)
     if isinstance(folder, Path):
-        _hand_over(folder, name, lambda draft: write_synced(draft, data))
+        _hand_over(folder, name, lambda draft: storage.put(draft.name, data, synced=False))
     else:
         # One request puts it there, or not at all.
-        open_storage(Location.of(folder)).create(name, data)
+        storage.create(name, data)
     return folder / name
 
 
@@ -54,18 +55,13 @@ def hand_over_copy(landing: StoragePlace, name: str, file: Path) -> bool:
     Returns:
         False if a file of this name was handed over before.
     """
-
-    def copy(draft: Path) -> None:
-        shutil.copyfile(file, draft)
-        sync(draft)
-
     folder, plain = _folder_and_name(landing, name)
     _check(plain)
     storage = open_storage(landing)
     if storage.head(name) is not None:
         return False
     if isinstance(folder, Path):
-        _hand_over(folder, plain, copy)
+        _hand_over(folder, plain, lambda draft: shutil.copyfile(file, draft))
     else:
         storage.upload(name, file)
     return True
@@ -81,13 +77,14 @@ def _folder_and_name(landing: StoragePlace, name: str) -> tuple[StoragePlace, st
     return (landing / "/".join(folders) if folders else landing), name
 
 
-def _hand_over(folder: Path, name: str, write: Callable[[Path], None]) -> None:
+def _hand_over(folder: Path, name: str, write: Callable[[Path], object]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path, draft = folder / name, folder / f".{name}.{os.getpid()}"
     if path.exists():
         raise FileExistsError(f"{path}: a file of this name was handed over before")
     try:
         write(draft)
+        sync(draft)
         draft.rename(path)
     except BaseException:
         draft.unlink(missing_ok=True)

@@ -90,14 +90,6 @@ def _form_of(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def write_synced(path: Path, data: bytes) -> None:
-    """Write a file; its content is on disk when this returns, its name may not be."""
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def sync(path: Path) -> None:
     """Wait until a file, or the names of a folder, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
