@@ -99,7 +99,7 @@ def cut_limit(flat: Flat, names: Collection[str]) -> Cut | None:
     order += text[position:]
     stage = Flat(flat.cut(0, begin).pieces)
     if hidden:
-        with_hidden = with_columns(flat, tree, tokens, hidden, begin)
+        with_hidden = with_columns(flat, tree, hidden, end=begin)
         if with_hidden is None:
             return None
         stage = with_hidden
@@ -114,12 +114,10 @@ def with_row_count(cut: Cut) -> Cut | None:
 
     The rest does not see the count. None if the stage does not end in plain groups.
     """
-    text, tree = cut.stage.text, parse(cut.stage.text)
+    tree = parse(cut.stage.text)
     if tree.args.get("group") is None:
         return None
-    tokens = outside_of_brackets(text)
-    stage = with_columns(cut.stage, tree, tokens, {COUNT_OF_ROWS: "count(*)"}, len(text))
-    if stage is None:
+    if (stage := with_columns(cut.stage, tree, {COUNT_OF_ROWS: "count(*)"})) is None:
         return None
     seen = template(f"(select * except ({quoted(COUNT_OF_ROWS)}) from ", hole_of(stage), ")")
     plain = cut.stage.stage_relation
@@ -168,12 +166,14 @@ def _reads_outputs(expr: exp.Expr, names: Collection[str]) -> bool | None:
 
 
 def with_columns(
-    flat: Flat, tree: exp.Expr, tokens: Sequence[Token], columns: Mapping[str, str], end: int
+    flat: Flat, tree: exp.Expr, columns: Mapping[str, str], begin: int = 0, end: int | None = None
 ) -> Flat | None:
     """Return a query up to a place in it, with these columns more: the SQL of each by its name.
 
-    None where another column would mean more.
+    None where another column would mean more. `begin`: behind its common table expressions.
     """
+    end = len(flat.text) if end is None else end
+    tokens = outside_of_brackets(flat.text, begin)
     if (place := _end_of_select_list(tree, tokens)) is None:
         return None
     added = "".join(f", {sql} as {quoted(name)}" for name, sql in columns.items())

@@ -140,9 +140,7 @@ def cut_keys(part: BlockPart) -> Cut | None:
     hidden = _Pieces(part).hidden(key for key in missing if key.find(exp.Column))
     if not hidden:
         return None
-    tokens = outside_of_brackets(flat.text, part.begin)
-    stage = with_columns(flat, parse(flat.text), tokens, hidden, len(flat.text))
-    if stage is None:
+    if (stage := with_columns(flat, parse(flat.text), hidden, part.begin)) is None:
         return None
     stage = numbered(stage)
     columns = f"* except ({', '.join(map(quoted, hidden))})"
