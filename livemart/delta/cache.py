@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
@@ -25,6 +26,8 @@ _PART_OF_REPLACED = 8
 _LITTLE_BYTES = 16 * 1024 * 1024
 _NAMES = 10_000
 
+_Key = TypeVar("_Key", bound=Hashable)
+
 
 def usual_bytes() -> int:
     """Return the bound for this machine: a sixteenth of its memory, 256 MB to 1 GB."""
@@ -32,27 +35,27 @@ def usual_bytes() -> int:
     return min(max(memory // _PART_OF_MEMORY, _LEAST_BYTES), _MOST_BYTES)
 
 
-class _Rows:
-    """Rows of files, the one used least recently first, and their bytes together."""
+class SizedTables(Generic[_Key]):
+    """Tables by key, the one used least recently first, and their bytes together."""
 
     def __init__(self) -> None:
-        self._tables: OrderedDict[str, pa.Table] = OrderedDict()
+        self._tables: OrderedDict[_Key, pa.Table] = OrderedDict()
         self.size_bytes = 0
 
-    def __contains__(self, path: str) -> bool:
-        return path in self._tables
+    def __contains__(self, key: _Key) -> bool:
+        return key in self._tables
 
-    def get(self, path: str) -> pa.Table | None:
-        if path in self._tables:
-            self._tables.move_to_end(path)
-        return self._tables.get(path)
+    def get(self, key: _Key) -> pa.Table | None:
+        if key in self._tables:
+            self._tables.move_to_end(key)
+        return self._tables.get(key)
 
-    def add(self, path: str, rows: pa.Table) -> None:
-        self._tables[path] = rows
+    def add(self, key: _Key, rows: pa.Table) -> None:
+        self._tables[key] = rows
         self.size_bytes += rows.nbytes
 
-    def take(self, path: str) -> pa.Table | None:
-        rows = self._tables.pop(path, None)
+    def take(self, key: _Key) -> pa.Table | None:
+        rows = self._tables.pop(key, None)
         self.size_bytes -= 0 if rows is None else rows.nbytes
         return rows
 
@@ -72,8 +75,8 @@ class FileCache:
     def __init__(self, most_bytes: int | None = None) -> None:
         self._most_bytes = usual_bytes() if most_bytes is None else most_bytes
         self._lock = threading.Lock()
-        self._live = _Rows()
-        self._replaced = _Rows()
+        self._live = SizedTables[str]()
+        self._replaced = SizedTables[str]()
         # Files that were asked for once.
         self._asked: OrderedDict[str, None] = OrderedDict()
 

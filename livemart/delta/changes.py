@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from contextlib import suppress
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from livemart.arrow.bags import WEIGHT, net_rows
 from livemart.arrow.variants import nothing_of
+from livemart.delta.cache import SizedTables
 from livemart.delta.log import Action, LogFile, log_file, read_entry
 from livemart.delta.parquet import TooManyRowsError, read_change_file
 from livemart.delta.table_schema import OnlySparkError
@@ -35,9 +36,8 @@ class NetChanges:
     def __init__(self, most_bytes: int = 256 << 20) -> None:
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._changes: OrderedDict[LogFile, pa.Table] = OrderedDict()
+        self._changes = SizedTables[LogFile]()
         self._newest: dict[str, deque[LogFile]] = {}
-        self._bytes = 0
         self._too_large: set[LogFile] = set()
 
     def keep(self, table: Storage, version: int, change: pa.Table) -> None:
@@ -46,20 +46,14 @@ class NetChanges:
         if file is None:
             return
         with self._lock:
-            self._drop(file)
-            self._changes[file] = change
-            self._bytes += change.nbytes
+            self._changes.take(file)
+            self._changes.add(file, change)
             # Counted, not by version: commits of others come between, and are not kept.
             newest = self._newest.setdefault(table.location.url, deque())
             newest.append(file)
             if len(newest) > _CACHED_VERSIONS:
-                self._drop(newest.popleft())
-            while self._bytes > self._most_bytes:
-                self._drop(next(iter(self._changes)))
-
-    def _drop(self, file: LogFile) -> None:
-        if (change := self._changes.pop(file, None)) is not None:
-            self._bytes -= change.nbytes
+                self._changes.take(newest.popleft())
+            self._changes.shrink(self._most_bytes)
 
     def between(
         self, table: Storage, relation: str, schema: pa.Schema, from_version: int, to_version: int

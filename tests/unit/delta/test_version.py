@@ -216,7 +216,7 @@ def test_what_is_known_of_files_does_not_grow_with_each_commit(warehouse: Wareho
             assert warehouse.read(RELATION, filter=pds.field("id") == 0).num_rows == 1
         shared, changes = warehouse._tables._handle(RELATION).shared, warehouse._changes
         places = [len(it.places) for _, it in shared.matches._recent]
-        known = (shared.fragments, shared.own_days, shared.wide, changes._changes)
+        known = (shared.fragments, shared.own_days, shared.wide, changes._changes._tables)
         sizes.append(sum(places) + sum(map(len, known)))
 
     assert max(sizes[20:]) <= max(sizes[:20])
