@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from livemart.land.sources.files.folder import is_hidden
 from livemart.state.atomic_files import sync
 from livemart.storage.location import StoragePlace
 from livemart.storage.opening import open_storage
@@ -68,7 +67,7 @@ def hand_over_copy(landing: StoragePlace, name: str, file: Path) -> bool:
 
 
 def _check(name: str) -> None:
-    if not name or Path(name).name != name or is_hidden(name):
+    if not name or Path(name).name != name or name.startswith((".", "_")):
         raise ValueError(f"{name!r}: write a file name that begins with neither . nor _")
 
 
