@@ -70,8 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="where to work (1 GB); made and removed")
     given = parser.parse_args(arguments)
     require_files(max(given.idle, given.clients) + _CONNECTIONS + _FEW_FILES)
-    with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as name:
-        warehouse = Path(name) / "warehouse"
+    with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as folder:
+        warehouse = Path(folder) / "warehouse"
         url = f"sqlite:///{warehouse}/_livemart/serving.db"
         run_publisher(url, given.restaurants, 1)
         given.token, given.greedy_token = make_tokens(url)
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.pipeline:
             from bench.freshness import measure_freshness
 
-            delays = measure_freshness(Path(name) / "live", given.files, say)
+            delays = measure_freshness(Path(folder) / "live", given.files, say)
             report("file_to_page_p50_s", percentile(delays, 0.5))
             report("file_to_page_p95_s", percentile(delays, 0.95))
             report("file_to_page_slowest_s", max(delays))
