@@ -157,7 +157,8 @@ class RecomputedTables:
         ]
         recomputed = None if partitions else self._in_memory(session, result)
         if recomputed is None:
-            result.write.format("delta").partitionBy(*partitions).save(path)
+            rows = result.write.format("delta").mode("overwrite")
+            rows.partitionBy(*partitions).save(path)
             recomputed = session.read.format("delta").load(path)
         self.name(relation, recomputed)
         self.approximate[relation] = approximate

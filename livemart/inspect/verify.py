@@ -228,8 +228,8 @@ class _Verification:
     def _compared(self, query: StoredQuery) -> Comparison:
         model, plan, relation = query.owner, query.plan, query.relation
         unequal = partial(Comparison, short_name(model.unique_id), False)
-        state = self.snapshot.models.get(query.unique_id)
-        if (aside := self.snapshot.set_aside.get(query.unique_id)) is not None:
+        state = self.snapshot.stored.get(query.unique_id)
+        if (aside := self.snapshot.aside.get(query.unique_id)) is not None:
             return unequal(note=f"set aside since snapshot {aside.since}: see `status`")
         if state is None:
             return unequal(note="not in the snapshot: run `refresh`")
@@ -326,6 +326,11 @@ class _Verification:
             verdict = "unknown"
             notes.append(f"rows differ, as they may for `{', '.join(unsure)}` in SQL of this kind")
         elif differences.count:
+            if query.decides_in_stages:
+                in_steps = self._judged_in_steps(query, session, stored, stored_rows)
+                if in_steps is not None:
+                    return in_steps
+                self.tables.name(relation, recomputed)
             groups = TiedGroups(
                 # Those of a stage are not known by the columns of the last step.
                 plan if plan.steps is None else replace(plan, ties=(), decided_by=()),
@@ -350,6 +355,28 @@ class _Verification:
         if verdict == "right":
             differences = replace(differences, count=0, examples=())
         return Comparison(name, differences.is_equal, stored_rows, note, differences, tied)
+
+    def _judged_in_steps(
+        self, query: StoredQuery, session: SparkSession, stored: DataFrame, stored_rows: int
+    ) -> Comparison | None:
+        """Compare each stage of a model, and its rows with those of its last step over the stages.
+
+        A stage decides once about rows that tie, and the model has these decisions. None if not
+        all of it is equal.
+        """
+        tied: tuple[str, ...] = ()
+        for unique_id in query.stages:
+            stage = self._compared(self.tables.stored[unique_id])
+            if not stage.is_equal:
+                return None
+            tied += stage.tied
+        last = query.last_step
+        assert last.flat is not None
+        compared = self._judged(last, session, stored, stored_rows, last.flat, ())
+        if not compared.is_equal:
+            return None
+        note = "; ".join(filter(None, (compared.note, "compared step by step")))
+        return replace(compared, note=note, tied=(*tied, *compared.tied))
 
     def _judged_by_order(
         self, plan: Plan, groups: TiedGroups, differences: Differences

@@ -176,6 +176,13 @@ class Plan:
         return () if self.steps is None else self.steps.stages
 
     @property
+    def last_step(self) -> Plan:
+        """The plan of the last step alone, over the tables of its stages."""
+        of_stages = [tie for stage in self.stages for tie in stage.plan.ties]
+        ties = tuple(tie for tie in self.ties if tie not in of_stages)
+        return replace(self, steps=None, ties=ties)
+
+    @property
     def varies_with_run(self) -> bool:
         """True if the run decides which rows there are, or their values."""
         return VARIES in self.reasons

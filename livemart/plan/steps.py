@@ -5,6 +5,7 @@ Used by the planner. The rows of each stage are stored, and a strategy moves the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +24,8 @@ _MOST_STAGES = 8
 # How often a stage is cut into stages itself, and how many stages are tried for one query.
 _DEEPEST = 3
 _MOST_TRIED = 24
+# Each text numbers its mentions of tables.
+_PLACEHOLDER = re.compile(r"__livemart_\d+__")
 
 
 # The plans of parts of one query, by the names that they have as stages; each with its depth.
@@ -149,10 +152,29 @@ def _next_cut(
             refused = plan.refused.get("signed")
             if is_moved and refused is not None and refused.message == NO_COUNT_OF_ROWS:
                 cut, plan = _counted(cut, inputs) or (cut, plan)
-        # A value that is computed of picks among ties need not be one that a build gives.
-        if is_moved and (cut.is_subset or not plan.ties):
+        if is_moved and (cut.is_subset or _decides_alone(cut, plan, inputs)):
             return cut, plan
     return None
+
+
+def _decides_alone(cut: Cut, plan: Plan, inputs: Inputs) -> bool:
+    """Return True if the rest of a cut makes no decision among ties that its stage makes as well.
+
+    Spark decides once about a common table expression that is read twice (ADR-0011).
+    """
+    if not plan.ties:
+        return True
+    stage = QueryStage(cut.stage.stage_relation, plan)
+    rest = plan_uncut(cut.rest, _with_stages(inputs, (*plan.stages, stage)))
+    if isinstance(rest.strategy, Full) and not rest.refused:
+        # Its ties are not known.
+        return all(map(is_stage_relation, cut.rest.relations))
+    return _decisions(plan).isdisjoint(_decisions(rest))
+
+
+def _decisions(plan: Plan) -> set[str]:
+    """Return the decisions among ties of a plan, each in the words of its SQL."""
+    return {_PLACEHOLDER.sub("", tie.message) for tie in plan.ties}
 
 
 def _counted(cut: Cut, inputs: Inputs) -> tuple[Cut, Plan] | None:

@@ -51,6 +51,16 @@ class StoredQuery:
         """True if it is a part of its owner, which alone reads it."""
         return self.unique_id != self.owner.unique_id
 
+    @property
+    def decides_in_stages(self) -> bool:
+        """True if its stages decide about rows that tie, as the SQL in one piece may not."""
+        return any(stage.plan.ties for stage in self.plan.stages)
+
+    @property
+    def last_step(self) -> StoredQuery:
+        """Its last step alone, over the tables of its stages."""
+        return replace(self, plan=self.plan.last_step, stages=())
+
     def uncut(self, failed: str) -> StoredQuery:
         """Return the query as if it were not cut, because its stage `failed`."""
         reason = Reason("STRATEGY_FAILED", f"{failed} failed: see the log", None)

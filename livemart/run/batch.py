@@ -210,7 +210,10 @@ class BatchRunner:
 
     def _fill_stages(self, batch: Batch, states: Mapping[str, ModelState]) -> dict[str, ModelState]:
         stored = self.runtime.plans.stored
-        stages = [it for it in stored.values() if it.is_stage and it.owner.unique_id in states]
+        # Their owners have other decisions: the next refresh computes both.
+        later = {key for key, it in stored.items() if it.decides_in_stages and it.plan.ways}
+        of_build = states.keys() - later
+        stages = [it for it in stored.values() if it.is_stage and it.owner.unique_id in of_build]
 
         def begins(owner: str, number: int) -> None:
             name = short_name(owner)

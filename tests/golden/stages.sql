@@ -162,9 +162,9 @@ signed rows keys=(most, is_high) stage_1=(region keys=(__livemart_key_1, __livem
 select order_id, sum(amount) over (partition by restaurant_id) as spent, sum(amount) over () as all_spent from bronze.orders;
 full reason=WINDOW_WITHOUT_PARTITION_BY;
 
-# title: an order in windows that may tie is computed in one step
+# title: windows of two partitions whose orders may tie
 select order_id, row_number() over (partition by restaurant_id order by ordered_at) as n, row_number() over (partition by customer_id order by ordered_at) as m from bronze.orders;
-full reason=KEY_NOT_IN_OUTPUT;
+signed rows keys=(order_id) unique=(order_id) reason=NONDETERMINISTIC_ORDER reason=NONDETERMINISTIC_ORDER stage_1=(region keys=(__livemart_key_5) unique=(__livemart_column_2) reason=NONDETERMINISTIC_ORDER) stage_2=(region keys=(__livemart_key_5) unique=(order_id) reason=NONDETERMINISTIC_ORDER) last=(select * except (`__livemart_key_5`) from stage_2);
 
 # title: a name within an aggregate that an output has, too
 select restaurant_id, sum(amount) as amount, rank() over (order by sum(amount)) as place from bronze.orders group by restaurant_id having sum(amount) > 3;

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from livemart.inspect.recomputed_tables import RecomputedTables
+from livemart.inspect.verify import Comparison
+from livemart.plan.sql.flatten import Flat
 from tests.equivalence.recomputed import differing
 from tests.integration.mini import PROJECT, Mini, sale, visit
 from tests.project_run import reasons, strategies
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _SALES, _VISITS = "{{ source('shop', 'sales') }}", "{{ source('shop', 'visits') }}"
 _MODELS = {
@@ -78,3 +81,53 @@ def test_the_first_rows_of_groups_follow_every_change(
     run.restart()
     assert refreshed(sale("s41", "b", "70.00"))[_TOP] == "full"
     assert refreshed(sale("s42", "c", "71.00"))[_TOP] == "signed"
+
+
+# Among sales of one time: which is the newest of its shop?
+_NEWEST = f"""
+    with newest as (
+        select shop_id, amount from {_SALES}
+        qualify row_number() over (partition by shop_id order by sold_at desc) = 1
+    )
+    select amount, count(*) as shops from newest group by amount"""
+
+
+@pytest.mark.extended
+def test_groups_above_a_pick_that_may_tie_follow_it_and_verify_goes_step_by_step(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Mini(spark, tmp_path)
+    sources = (PROJECT / "models" / "_sources.yml").read_text()
+    run.replace(sources, newest_amounts=_NEWEST)
+    run.deliver("sales", *(sale(f"s{n}", "abc"[n % 3], f"{n}.00") for n in range(12)))
+
+    def compared(end_of_order: str, count: str = "count(*)") -> Comparison:
+        def answer(self: RecomputedTables, session: SparkSession, flat: Flat) -> DataFrame:
+            text = flat.render(lambda mention: self.names[mention.relation])
+            text = text.replace("sold_at desc)", f"sold_at desc{end_of_order})")
+            return session.sql(text.replace("count(*)", count))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(RecomputedTables, "run", answer)
+            (comparison,) = run.verify()
+        return comparison
+
+    assert run.build().exit_code == 0
+    # A build decides about ties in its own way: the first refresh brings both to one decision.
+    assert run.newest.stages == {}
+    run.refresh()
+    assert run.newest.stages["stage.mini.newest_amounts__1"].strategy == "full"
+
+    run.deliver("sales", sale("s20", "b", "20.00"), sale("s21", "d", "21.00"))
+    run.refresh()
+    assert run.newest.stages["stage.mini.newest_amounts__1"].strategy == "region"
+    assert strategies(run.newest) == {"newest_amounts": "signed"}
+    assert sum(row["shops"] for row in run.rows("mini.newest_amounts")) == 4
+
+    answers = [compared(", sale_id"), compared(", sale_id desc")]
+    assert [it.is_equal for it in answers] == [True, True]
+    # One of the two orders at least is not the stored one.
+    in_steps = [it for it in answers if "compared step by step" in it.note]
+    assert in_steps and all(it.tied for it in in_steps)
+    wrong = [compared(", sale_id", "count(*) + 1"), compared(", sale_id desc", "count(*) + 1")]
+    assert [it.is_different for it in wrong] == [True, True]

@@ -97,12 +97,11 @@ def scattered(tie: Reason) -> Reason:
     """Return why a query is recomputed in full of whose rows no key keeps a decision together.
 
     >>> show(
-    ...     "select o.order_id, n.amount from raw.orders as o join (select shop_id, amount"
-    ...     " from raw.orders qualify row_number() over (partition by shop_id"
-    ...     " order by ordered_at desc) = 1) as n on o.shop_id = n.shop_id"
+    ...     "select o.order_id, (select n.amount from raw.orders as n where n.shop_id = o.shop_id"
+    ...     " order by n.ordered_at desc limit 1) as newest from raw.orders as o"
     ... )
-    full: NONDETERMINISTIC_ORDER: rows may tie: ORDER BY orders.ordered_at DESC, and no
-        output column keeps together the rows that depend on it
+    full: NONDETERMINISTIC_ORDER: rows may tie: n.ordered_at before LIMIT, and no output
+        column keeps together the rows that depend on it
     """
     return replace(
         tie,

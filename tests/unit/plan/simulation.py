@@ -8,9 +8,9 @@ equivalence suite.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -82,6 +82,43 @@ class Simulation:
             if in_steps != whole:
                 yield f"in steps {in_steps - whole} instead of {whole - in_steps}"
         yield from self._faults_of_step(replace(plan, steps=None), old, new)
+
+    def left_in_steps(
+        self,
+        plan: Plan,
+        decided: Callable[[Flat], Flat],
+        again: Callable[[Flat], Flat],
+        old: State,
+        new: State,
+    ) -> tuple[Counter[Row], list[str]]:
+        """Return the rows that a refresh leaves of a query that is cut, and its faults.
+
+        Each stage decides in the way that is not that of the stage before.
+
+        Args:
+            decided: puts rows that tie in the order by which the stored ones were decided.
+            again: the same for the order by which a refresh decides.
+        """
+        old, new = dict(old), dict(new)
+        faults: list[str] = []
+        for stage in plan.stages:
+            step = stage.plan.last_step
+            decided, again = again, decided
+            assert step.flat is not None
+            columns, stored = self._table(decided(step.flat), old)
+            if step.ties:
+                before = self.result(decided(step.flat), old)
+                left = self.refreshed(step, before, again(step.flat), old, new)
+                rows = [_typed(row, columns.values()) for row in left.elements()]
+            else:
+                faults += self._faults_of_step(step, old, new)
+                _, rows = self._table(step.flat, new)
+            self._tables[stage.relation] = columns
+            old[stage.relation], new[stage.relation] = stored, rows
+        last = plan.last_step
+        assert last.flat is not None
+        faults += self._faults_of_step(last, old, new)
+        return self.result(last.flat, new), faults
 
     def _table(self, flat: Flat, state: State) -> tuple[dict[str, str], list[Row]]:
         """Return the columns of a query with their types, and its rows."""
@@ -489,6 +526,17 @@ def _literal(value: object) -> str:
     if value is None:
         return "null"
     return str(value) if isinstance(value, int) else f"'{value}'"
+
+
+def _typed(row: Row, kinds: Iterable[str]) -> Row:
+    """Return a row of plain values with its times."""
+    epoch = datetime(1970, 1, 1)
+    return tuple(
+        epoch + timedelta(microseconds=value)
+        if kind == "TIMESTAMP" and isinstance(value, int)
+        else value
+        for value, kind in zip(row, kinds, strict=True)
+    )
 
 
 def _plain(value: Any) -> Any:

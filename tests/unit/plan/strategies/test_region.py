@@ -9,7 +9,9 @@ from livemart.plan.planner import plan_query
 from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.relations.union import Union
+from livemart.plan.sql.flatten import flatten
 from livemart.plan.strategies.region import Region, constants_of
+from livemart.plan.uncut import plan_uncut
 from tests.unit.plan.relations.scans import expr, sales
 
 HOUR = 3_600_000_000
@@ -69,14 +71,13 @@ def test_keys_that_are_plain_columns_need_no_statement() -> None:
     ],
 )
 def test_groups_above_a_window_are_told_why_they_have_no_key(key: str, words: str) -> None:
-    plan = plan_query(
+    query = (
         f"select k, count(*) as n from (select {key} as k, row_number() over"
         " (partition by shop order by sold_at) as place from s.sales) as r where place = 1"
-        " group by k",
-        INPUTS,
+        " group by k"
     )
 
-    [reason] = plan.reasons
+    [reason] = plan_uncut(flatten(query, {}), INPUTS).reasons
     assert (reason.code, words in reason.message) == ("KEY_NOT_IN_OUTPUT", True)
     assert reason.suggestion is not None and "in a model" in reason.suggestion
 

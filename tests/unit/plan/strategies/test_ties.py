@@ -7,16 +7,19 @@ of the table must then be the answer of some order that each group has for itsel
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import pytest
 
+from livemart.plan import steps
 from livemart.plan.plan import Full
 from livemart.plan.planner import plan_query
-from livemart.plan.sql.flatten import flatten
+from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.strategies import region
 from livemart.plan.strategies.region import Region
+from livemart.plan.uncut import plan_uncut
 from tests.unit.plan.random_queries import INPUTS, TABLES
 from tests.unit.plan.simulation import Simulation
 from tests.unit.plan.test_random_queries import changed_tables
@@ -71,6 +74,8 @@ _SHAPES = {
 }
 
 
+_ORDER = re.compile(r"(?<=by k order by )\w+( desc)?")
+
 # Each key of these distinguishes groups in two ways, or in a hidden one.
 _CUT = {
     "one pick on two paths": """
@@ -89,12 +94,63 @@ _CUT = {
 }
 
 
+# The pick is a stage of each of these, which the last step reads.
+_IN_STEPS = {
+    "a pick by what equals an expression": _CUT["a pick by what equals an expression"],
+    "groups by a column of the newest row": f"""
+        select x, count(*) as n, sum(y) as total from {_NEWEST} as r where place = 1 group by x""",
+    "groups by what a window computes": """
+        select before, max(id) as last from (
+            select id, lag(x) over (partition by k order by ts{by_id}) as before from s.t
+        ) as r group by before""",
+    "facts beside the newest row": f"""
+        select t.id, r.g from s.t as t left join {_NEWEST_OF_W} as r on t.k = r.k""",
+    "windows of two partitions": """
+        select id, lag(x) over (partition by k order by ts{by_id}) as before,
+            sum(x) over (partition by y) as total
+        from s.t""",
+    "a pick whose key is not selected": f"select x, y from {_NEWEST} as r where place = 1",
+    "groups beside the rows that they count": """
+        with p as (
+            select * from s.t qualify row_number() over (partition by k order by ts{by_id}) = 1
+        ),
+        q as (select x, count(*) as n from p group by x)
+        select p.id, q.n from q join p on p.x = q.x""",
+    "picks beside groups of them": """
+        with p as (
+            select * from s.t qualify row_number() over (partition by k order by ts{by_id}) = 1
+        ),
+        q as (select k, max(id) as most from p group by k)
+        select p.x, q.most from q join p on p.id = q.most""",
+    "a total of picks beside each of them": """
+        with p as (
+            select * from s.t qualify row_number() over (partition by k order by ts{by_id}) = 1
+        )
+        select id, y - (select max(y) from p) as below from p""",
+}
+
+
 @pytest.mark.parametrize("query", _CUT.values(), ids=_CUT)
 def test_no_key_that_cuts_a_decision_is_left(query: str) -> None:
-    plan = plan_query(query.format(by_id="", by_g=""), INPUTS)
+    plan = plan_uncut(flatten(query.format(by_id="", by_g=""), {}), INPUTS)
 
     assert isinstance(plan.strategy, Full), plan.region
     assert plan.ties
+    assert _decides_in_stages(query)
+
+
+def test_rows_of_stages_that_decide_are_legal() -> None:
+    for name, shape in _IN_STEPS.items():
+        assert _decides_in_stages(shape), name
+        assert list(_illegal_in_steps(shape, 3)) == [], name
+
+
+def test_a_decision_that_stage_and_last_step_both_make_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(steps, "_decides_alone", lambda cut, plan, inputs: True)
+
+    assert next(_illegal_in_steps(_IN_STEPS["picks beside groups of them"]))
 
 
 @pytest.mark.parametrize(
@@ -121,10 +177,11 @@ def test_what_a_refresh_leaves_is_legal() -> None:
 def test_what_a_refresh_leaves_of_random_queries_is_legal() -> None:
     shapes = [_random_shape(random.Random(seed)) for seed in range(16)]
 
-    faults = [fault for shape in shapes if _is_planned(shape) for fault in _illegal(shape, 5)]
+    faults = [fault for shape in shapes for fault in _faults_of(shape, 4)]
 
     assert faults == []
     assert sum(map(_is_planned, shapes)) > len(shapes) // 2
+    assert sum(map(_decides_in_stages, shapes)) > 1
 
 
 @pytest.mark.nightly
@@ -132,7 +189,7 @@ def test_what_a_refresh_leaves_of_random_queries_is_legal() -> None:
 def test_what_a_refresh_leaves_of_many_random_queries_is_legal() -> None:
     for seed in range(1_000, 3_000):
         shape = _random_shape(random.Random(seed))
-        assert not _is_planned(shape) or list(_illegal(shape)) == [], shape
+        assert _faults_of(shape, 16) == [], shape
 
 
 def test_keys_that_scatter_a_decision_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,6 +243,36 @@ def _is_planned(shape: str) -> bool:
     return isinstance(plan_query(shape.format(by_id="", by_g=""), INPUTS).strategy, Region)
 
 
+def _decides_in_stages(shape: str) -> bool:
+    plan = plan_query(shape.format(by_id="", by_g=""), INPUTS)
+    return any(stage.plan.ties for stage in plan.stages)
+
+
+def _faults_of(shape: str, changes: int) -> list[str]:
+    if _decides_in_stages(shape):
+        return list(_illegal_in_steps(shape, changes))
+    return list(_illegal(shape, changes)) if _is_planned(shape) else []
+
+
+def _illegal_in_steps(shape: str, changes: int = 16) -> Iterator[str]:
+    """Yield the changes after which no order of each group gives the rows left by its steps."""
+    plan = plan_query(shape.format(by_id="", by_g=""), INPUTS)
+    groups = [*"abcd", None]
+    for seed in range(changes):
+        simulation = Simulation(TABLES)
+        old, new = changed_tables(random.Random(seed))
+        left, faults = simulation.left_in_steps(
+            plan, lambda flat: _decided(flat, ()), lambda flat: _decided(flat, groups), old, new
+        )
+        yield from faults
+        if not any(
+            left == simulation.result(flatten(_deciding(shape, turned), {}), new)
+            for size in range(len(groups) + 1)
+            for turned in combinations(groups, size)
+        ):
+            yield f"{shape}, seed {seed}: {left}"
+
+
 def _illegal(shape: str, changes: int = 16) -> Iterator[str]:
     """Yield the changes after which no order of each group gives what a refresh leaves."""
     plan = plan_query(shape.format(by_id="", by_g=""), INPUTS)
@@ -207,13 +294,23 @@ def _illegal(shape: str, changes: int = 16) -> Iterator[str]:
 
 def _deciding(shape: str, turned: Sequence[str | None]) -> str:
     """Return a shape whose rows that tie come in order, in reverse in the groups `turned`."""
+    return shape.format(by_id=_order("id", turned), by_g=_order("g", turned))
+
+
+def _order(by: str, turned: Sequence[str | None]) -> str:
     of_groups = ", ".join(f"'{group}'" for group in turned) or "'none'"
+    in_order = f"case when coalesce(k, 'None') in ({of_groups}) then null else {by} end"
+    return f", {in_order}, {by} desc"
 
-    def ordered(by: str) -> str:
-        in_order = f"case when coalesce(k, 'None') in ({of_groups}) then null else {by} end"
-        return f", {in_order}, {by} desc"
 
-    return shape.format(by_id=ordered("id"), by_g=ordered("g"))
+def _decided(flat: Flat, turned: Sequence[str | None]) -> Flat:
+    """Return a step of a shape with the same orders of rows that tie."""
+
+    def ordered(piece: str) -> str:
+        by = "g" if "s.w" in flat.relations else "id"
+        return _ORDER.sub(lambda found: found[0] + _order(by, turned), piece)
+
+    return Flat(tuple(ordered(it) if isinstance(it, str) else it for it in flat.pieces))
 
 
 @pytest.mark.parametrize(
