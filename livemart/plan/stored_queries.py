@@ -89,6 +89,15 @@ class StoredQuery:
         return self.owner.policy
 
 
+def is_stage_table(relation: str) -> bool:
+    """Return True for the relation of a stage's table.
+
+    >>> is_stage_table("_livemart_stages.top_shops__c8b1__1"), is_stage_table("mart.top_shops")
+    (True, False)
+    """
+    return relation.startswith(f"{STAGES}.")
+
+
 def stored_queries(project: Project, plans: Mapping[str, Plan]) -> dict[str, StoredQuery]:
     """Return the stored queries of a project by unique id, in dependency order.
 

@@ -22,7 +22,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StateError, first_lines
 from livemart.land.letters.dead_letters import TABLE
 from livemart.land.letters.redriven import forget_done
-from livemart.plan.stored_queries import STAGES
+from livemart.plan.stored_queries import STAGES, is_stage_table
 from livemart.run.corrected_files import look_into_tables
 from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.checkpoint import read_epoch, replaced_checkpoints
@@ -104,7 +104,7 @@ def remove_old_files(
         named = {version for id_, version in states if id_ == table.table_id}
         if table.error is not None:
             yield RemovedFiles(relation, error=table.error)
-        elif relation.startswith(f"{STAGES}.") and rows and not named:
+        elif is_stage_table(relation) and rows and not named:
             yield _drop(relation, table.storage, now - retention, is_trial=is_trial)
         else:
             yield _remove(relation, table.storage, versions | named, is_trial=is_trial)

@@ -85,6 +85,7 @@ def test_the_first_rows_of_groups_follow_every_change(
 
 # Among sales of one time: which is the newest of its shop?
 _NEWEST = f"""
+    {{{{ config(meta={{'livemart': {{'refresh': 'strict'}}}}) }}}}
     with newest as (
         select shop_id, amount from {_SALES}
         qualify row_number() over (partition by shop_id order by sold_at desc) = 1
@@ -115,8 +116,9 @@ def test_groups_above_a_pick_that_may_tie_follow_it_and_verify_goes_step_by_step
     assert run.build().exit_code == 0
     # A build decides about ties in its own way: the first refresh brings both to one decision.
     assert run.newest.stages == {}
-    run.refresh()
+    assert run.refresh().exit_code == 0
     assert run.newest.stages["stage.mini.newest_amounts__1"].strategy == "full"
+    assert strategies(run.newest) == {"newest_amounts": "full"}
 
     run.deliver("sales", sale("s20", "b", "20.00"), sale("s21", "d", "21.00"))
     run.refresh()
