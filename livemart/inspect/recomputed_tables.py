@@ -30,6 +30,7 @@ from livemart.plan.sql.determinism import (
 )
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
+from livemart.plan.strategies.ties import TYING_WORDS
 from livemart.project.graph import Project
 from livemart.project.sessions import session_of
 from livemart.run.draft import table_versions
@@ -48,9 +49,7 @@ _WINDOW = "spark.timeWindow"
 _WORD = re.compile(r"[a-z_]\w*")
 _CALL = re.compile(r"([a-z_]\w*)\s*\(")
 _TIME = re.compile(rf"'\s*({'|'.join(sorted(SPECIAL_TIMES))})\b")
-# These take some of the rows that tie, or one order of several.
-_TYING = frozenset({"limit", "offset", "over", "nearest", "tablesample"})
-_UNSURE_WORDS = _TYING | BARE_FUNCTIONS | {FILE_COLUMN}
+_UNSURE_WORDS = TYING_WORDS | BARE_FUNCTIONS | {FILE_COLUMN}
 _UNSURE_CALLS = VOLATILE_FUNCTIONS | ORDER_DEPENDENT | APPROXIMATE_AGGREGATES | {"unix_timestamp"}
 
 
@@ -70,6 +69,7 @@ class RecomputedTables:
         # The view of each table, by relation.
         self.names: dict[str, str] = {}
         self.columns: dict[str, tuple[str, ...]] = {}
+        self._recomputed = 0
         # By relation, for models that were recomputed.
         self.approximate: dict[str, Mapping[str, str]] = {}
         self.stored = ProjectPlans(self.project, self._stored_columns).stored
@@ -145,7 +145,9 @@ class RecomputedTables:
         The rows are computed once: models above them read them, and a comparison reads them twice.
         The session for few rows keeps them in memory, which is faster than to store them.
         """
-        path = Location.of(self.scratch / relation).spark_url
+        # A model may be recomputed as a whole and then by its last step.
+        self._recomputed += 1
+        path = Location.of(self.scratch / f"{relation}__{self._recomputed}").spark_url
         result = with_plain_sessions(self.run(session, flat))
         types = {name.lower(): kind for name, kind in result.dtypes}
         # By texts alone: Delta does not hold every text of a partition as it was given. By times
@@ -157,8 +159,7 @@ class RecomputedTables:
         ]
         recomputed = None if partitions else self._in_memory(session, result)
         if recomputed is None:
-            rows = result.write.format("delta").mode("overwrite")
-            rows.partitionBy(*partitions).save(path)
+            result.write.format("delta").partitionBy(*partitions).save(path)
             recomputed = session.read.format("delta").load(path)
         self.name(relation, recomputed)
         self.approximate[relation] = approximate

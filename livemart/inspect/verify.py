@@ -361,19 +361,24 @@ class _Verification:
     ) -> Comparison | None:
         """Compare each stage of a model, and its rows with those of its last step over the stages.
 
-        A stage decides once about rows that tie, and the model has these decisions. None if not
-        all of it is equal.
+        A stage decides once about rows that tie, and the model has these decisions. None if a stage
+        cannot be compared, as after a build. None, too, if a model that need not have them differs:
+        its last step is computed again over all rows.
         """
         tied: tuple[str, ...] = ()
         for unique_id in query.stages:
-            stage = self._compared(self.tables.stored[unique_id])
-            if not stage.is_equal:
+            stage = self._compared(self.tables.stored[unique_id].last_step)
+            if stage.differences is None:
                 return None
+            if not stage.is_equal:
+                note = f"its stage {unique_id.rpartition('__')[2]} differs"
+                name = short_name(query.unique_id)
+                return replace(stage, model=name, rows=stored_rows, note=note)
             tied += stage.tied
         last = query.last_step
         assert last.flat is not None
         compared = self._judged(last, session, stored, stored_rows, last.flat, ())
-        if not compared.is_equal:
+        if not (compared.is_equal or query.plan.ways):
             return None
         note = "; ".join(filter(None, (compared.note, "compared step by step")))
         return replace(compared, note=note, tied=(*tied, *compared.tied))

@@ -15,7 +15,7 @@ from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Append, Signed
 from livemart.plan.strategies.slices import Slice
-from livemart.plan.strategies.ties import Computed
+from livemart.plan.strategies.ties import Computed, may_decide
 
 _Fact = TypeVar("_Fact")
 
@@ -174,6 +174,18 @@ class Plan:
     def stages(self) -> tuple[QueryStage, ...]:
         """The parts of the query whose rows are stored, each before those that read it."""
         return () if self.steps is None else self.steps.stages
+
+    @property
+    def knows_ties(self) -> bool:
+        """True if `ties` names all places where the order of rows decides."""
+        return bool(self.ways) and all(stage.plan.knows_ties for stage in self.stages)
+
+    @property
+    def may_decide(self) -> bool:
+        """True if its rows may depend on a decision among rows that tie, be it unknown."""
+        if self.ties or any(stage.plan.may_decide for stage in self.stages):
+            return True
+        return not self.ways and (self.flat is None or may_decide(self.flat.text))
 
     @property
     def last_step(self) -> Plan:

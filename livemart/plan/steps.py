@@ -24,8 +24,10 @@ _MOST_STAGES = 8
 # How often a stage is cut into stages itself, and how many stages are tried for one query.
 _DEEPEST = 3
 _MOST_TRIED = 24
-# Each text numbers its mentions of tables.
-_PLACEHOLDER = re.compile(r"__livemart_\d+__")
+# Each text numbers its mentions of tables, and the parser those subqueries that have no name.
+_NUMBERED = re.compile(r"__livemart_\d+__|\b_\d+(?=\.)")
+# Of the words of a reason: longer SQL is cut off there at other places.
+_COMPARED = 50
 
 
 # The plans of parts of one query, by the names that they have as stages; each with its depth.
@@ -162,19 +164,23 @@ def _decides_alone(cut: Cut, plan: Plan, inputs: Inputs) -> bool:
 
     Spark decides once about a common table expression that is read twice (ADR-0011).
     """
-    if not plan.ties:
+    if not plan.may_decide:
         return True
     stage = QueryStage(cut.stage.stage_relation, plan)
     rest = plan_uncut(cut.rest, _with_stages(inputs, (*plan.stages, stage)))
-    if isinstance(rest.strategy, Full) and not rest.refused:
-        # Its ties are not known.
-        return all(map(is_stage_relation, cut.rest.relations))
-    return _decisions(plan).isdisjoint(_decisions(rest))
+    if not rest.may_decide:
+        return True
+    if plan.knows_ties and rest.knows_ties:
+        return _decisions(plan).isdisjoint(_decisions(rest))
+    # Decisions over the rows of different tables are different ones.
+    steps = (plan, *(step.plan for step in plan.stages))
+    read = {name for step in steps if step.flat is not None for name in step.flat.relations}
+    return read.isdisjoint(cut.rest.relations)
 
 
 def _decisions(plan: Plan) -> set[str]:
-    """Return the decisions among ties of a plan, each in the words of its SQL."""
-    return {_PLACEHOLDER.sub("", tie.message) for tie in plan.ties}
+    """Return the decisions among ties of a plan, each by the begin of its SQL."""
+    return {_NUMBERED.sub("", tie.message)[:_COMPARED] for tie in plan.ties}
 
 
 def _counted(cut: Cut, inputs: Inputs) -> tuple[Cut, Plan] | None:

@@ -53,8 +53,8 @@ class StoredQuery:
 
     @property
     def decides_in_stages(self) -> bool:
-        """True if its stages decide about rows that tie, as the SQL in one piece may not."""
-        return any(stage.plan.ties for stage in self.plan.stages)
+        """True if its stages may decide about rows that tie otherwise than the SQL as one."""
+        return any(stage.plan.may_decide for stage in self.plan.stages)
 
     @property
     def last_step(self) -> StoredQuery:

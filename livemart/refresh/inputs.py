@@ -23,6 +23,7 @@ from livemart.plan.project_plans import ProjectPlans, view_relations
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.used_columns import reads_every_column
+from livemart.plan.stored_queries import is_stage_table
 from livemart.refresh.frontier import Broken, Rebuild, Start
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.state.snapshots import ModelState, Snapshot
@@ -120,7 +121,8 @@ class PinnedInputs:
 
         Raises:
             Inapplicable: PARSE_UNSUPPORTED, if its own has columns that the analysis does not know;
-                INPUT_NOT_IN_DELTA or CDF_UNAVAILABLE, if another has no version to start from.
+                INPUT_NOT_IN_DELTA, NEW_MODEL or CDF_UNAVAILABLE, if another has no version to start
+            from.
         """
         stored, inputs = self.at(relation, self.old[relation]), []
         _require_names(plan, stored)
@@ -130,6 +132,8 @@ class PinnedInputs:
                 message = f"{relation} is not a Delta table of the warehouse"
                 raise refusal("INPUT_NOT_IN_DELTA", message)
             if relation not in self.old:
+                if is_stage_table(relation):
+                    raise refusal("NEW_MODEL", f"{relation} is new")
                 raise refusal("CDF_UNAVAILABLE", f"{relation} was rebuilt")
             new = self.at(relation, self.new[relation])
             used = plan.used.get(occurrence.index)

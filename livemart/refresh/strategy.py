@@ -20,7 +20,7 @@ from livemart.own_faults import is_own_fault
 from livemart.plan.plan import Full, Staged
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.spelling import spelled
-from livemart.plan.stored_queries import StoredQuery, is_stage_table
+from livemart.plan.stored_queries import StoredQuery
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Signed
@@ -89,8 +89,7 @@ def move(
         else:
             raise
     # Other columns of an input make another model, as other SQL does. So does a stage that is new.
-    is_rebuilt = reason is not None and reason.code == "FINGERPRINT_CHANGED"
-    is_rebuilt |= any(is_stage_table(it) and it not in inputs.old for it in query.reads)
+    is_rebuilt = reason is not None and reason.code in ("FINGERPRINT_CHANGED", "NEW_MODEL")
     if query.policy == "strict" and reason is not None and not is_rebuilt:
         if failure is not None:
             # If the model cannot be recomputed either, the fault is the SQL's own.

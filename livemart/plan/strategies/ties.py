@@ -7,6 +7,7 @@ and leaves the others as they are stored, gives an answer that a build could hav
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -14,7 +15,12 @@ from typing import Literal
 from sqlglot import exp
 
 from livemart.plan.reasons import Reason
-from livemart.plan.relations.aggregate_calls import TAKE_A_VALUE, aggregate_calls, called
+from livemart.plan.relations.aggregate_calls import (
+    ORDER_DEPENDENT,
+    TAKE_A_VALUE,
+    aggregate_calls,
+    called,
+)
 from livemart.plan.relations.gate import Aggregate, Gate, WindowGate
 from livemart.plan.relations.join import Join
 from livemart.plan.relations.relation import (
@@ -33,6 +39,21 @@ from livemart.plan.sql.written import sql_of
 Computed = Literal["taken", "made"]
 
 _TAKES = TAKE_A_VALUE | {"row_number", "ntile"}
+# These take some of the rows that tie, or one order of several.
+TYING_WORDS = frozenset({"limit", "offset", "over", "nearest", "tablesample"})
+_WORD = re.compile(r"[a-z_]\w*")
+
+
+def may_decide(text: str) -> bool:
+    """Return True for SQL with a word that may decide about rows that tie.
+
+    It may be that of a column, and there may be no tie.
+
+    >>> may_decide("select k from t order by n LIMIT 3"), may_decide("select max(k) from t")
+    (True, False)
+    """
+    words = set(_WORD.findall(text.lower()))
+    return not words.isdisjoint(TYING_WORDS | ORDER_DEPENDENT)
 
 
 def ties_of(top: Relation) -> tuple[Reason, ...]:

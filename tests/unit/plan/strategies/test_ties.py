@@ -122,6 +122,14 @@ _IN_STEPS = {
         ),
         q as (select k, max(id) as most from p group by k)
         select p.x, q.most from q join p on p.id = q.most""",
+    "picks within subqueries without a name": """
+        with z as (select g, max(q) as q from (select * from s.z) group by g),
+        p as (
+            select * from (select * from s.t)
+            qualify row_number() over (partition by k order by ts{by_id}) = 1
+        ),
+        q as (select k, max(id) as most from p group by k)
+        select p.x, q.most, z.q from q join p on p.id = q.most left join z on p.k = z.g""",
     "a total of picks beside each of them": """
         with p as (
             select * from s.t qualify row_number() over (partition by k order by ts{by_id}) = 1
@@ -143,6 +151,54 @@ def test_rows_of_stages_that_decide_are_legal() -> None:
     for name, shape in _IN_STEPS.items():
         assert _decides_in_stages(shape), name
         assert list(_illegal_in_steps(shape, 3)) == [], name
+
+
+# The pick of these cannot be a stage: one of its columns has no name.
+_UNNAMED = {
+    "a value of picks beside picks": """
+        with p as (
+            select k, x, id, 1 + y from s.t
+            qualify row_number() over (partition by k order by ts) = 1
+        )
+        select k, x, x - (select x from p order by x limit 1) as below from p""",
+    "ranks beside groups of ranks": """
+        with g as (select k, x, count(*) as n from s.t group by k, x),
+        p as (select k, x, n, row_number() over (order by n) as place, n + 1 from g),
+        q as (select k, max(x) as most from p where place < 9 group by k)
+        select p.x, q.most, p.place from q join p on p.k = q.k""",
+    "picks of a stage beside groups of them": """
+        with g as (select k, x, count(*) as n from s.t group by k, x),
+        p as (
+            select k, x, 1 + n from g qualify row_number() over (partition by k order by n) = 1
+        ),
+        q as (select k, max(x) as most from p group by k)
+        select p.k, q.most, rank() over (order by p.x) as place from q join p on p.k = q.k""",
+}
+
+
+@pytest.mark.parametrize("query", _UNNAMED.values(), ids=_UNNAMED)
+def test_no_decision_is_in_two_steps(query: str) -> None:
+    plan = plan_query(query, INPUTS)
+
+    texts = [plan.flat, *(stage.plan.flat for stage in plan.stages)]
+    assert sum(flat is not None and "row_number()" in flat.text for flat in texts) == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "with g as (select x, count(*) as n from s.t group by x),"
+        " p as (select x, n from g order by n desc limit 3)"
+        " select x % 3 as r, count(*) as groups, sum(n) as n from p group by 1",
+        "select t.id, b.n from s.t as t join (select k, count(*) as n from s.t group by k"
+        " order by n desc limit 2) as b on t.k = b.k",
+        "select id, x - (select max_by(x, ts) from s.t) as below from s.t",
+    ],
+)
+def test_a_stage_whose_ties_are_not_known_may_decide(query: str) -> None:
+    plan = plan_query(query, INPUTS)
+
+    assert not plan.stages or any(stage.plan.may_decide for stage in plan.stages)
 
 
 def test_a_decision_that_stage_and_last_step_both_make_is_seen(
