@@ -26,7 +26,6 @@ def make_model(unique_id: str, **other: Any) -> Model:
         "schema": package,
         "identifier": name,
         "materialized": "table",
-        "language": "sql",
         "compiled_code": "select 1",
         "depends_on": (),
         "columns": (),

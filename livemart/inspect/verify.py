@@ -260,8 +260,8 @@ class _Verification:
         # The SQL that varies with the run alone was compiled as of that of the snapshot.
         codes = {reason.code for reason in plan.reasons}
         is_volatile &= not plan.varies_with_run or "EXPRESSION_NOT_DETERMINISTIC" in codes
-        if is_volatile or model.language != "sql":
-            reason = next((reason.message for reason in plan.reasons), "not SQL")
+        if is_volatile:
+            reason = next(reason.message for reason in plan.reasons)
             note = f"cannot be recomputed: {reason}"
             return self._uncompared(query, stored, stored_rows, note)
         try:

@@ -216,7 +216,7 @@ def _plan_models(
             other_views[session] = [views_of(project, session, run) for run in FIXED_RUNS]
         views = other_views[session]
         stored_columns = tuple(stored.get(model.relation, ())) if model.is_stored else ()
-        if model.compiled_code is None or model.language != "sql":
+        if model.compiled_code is None:
             plan = Plan(Full(_unread(model)))
         elif not model.is_stored:
             plan = Plan(View())
@@ -486,5 +486,4 @@ def _unread(model: Model) -> tuple[Reason, ...]:
     if model.uncompiled:
         why = " ".join(model.uncompiled.split())
         return (Reason("ASKS_THE_WAREHOUSE", f"dbt cannot compile it yet: {why}", None),)
-    content = "no compiled SQL" if model.language == "sql" else f"a model in {model.language}"
-    return (Reason("PARSE_UNSUPPORTED", f"{content}: there is nothing to analyse", None),)
+    return (Reason("PARSE_UNSUPPORTED", "no compiled SQL: there is nothing to analyse", None),)

@@ -57,6 +57,7 @@ def attached(
         others: what else replaces dbt's own.
     """
     from dbt.adapters.spark import session as spark_session
+    from dbt.adapters.spark.relation import SparkRelation
     from dbt.config.project import Project
     from dbt.contracts.graph.manifest import Manifest
     from dbt.graph.selector import NodeSelector
@@ -65,6 +66,8 @@ def attached(
     _know_all()
     replacements: list[Replacement] = [
         (spark_session, "Connection", connection),
+        # dbt-spark refuses a database without a word on its place: `database_mistakes` has it.
+        (SparkRelation, "__post_init__", lambda relation: None),
         (Manifest, "use_microbatch_batches", lambda *_, **__: False),
         (Project, "get_default_selector_name", lambda _: None),
         (CompileTask, "raise_on_first_error", lambda task: False),

@@ -260,15 +260,8 @@ def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[P
 
 
 def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
-    """Return an error with dbt's own message.
-
-    >>> _dbt_failed("Cannot set database in spark!", Path("shop")).hint
-    'leave `database` out of sources, models and seeds: Spark knows schemas alone'
-    """
+    """Return an error with dbt's own message."""
     hint = "correct the mistake that dbt reports"
-    if "Cannot set database in spark" in message:
-        # dbt-spark 1.11 says neither where nor what to do.
-        hint = "leave `database` out of sources, models and seeds: Spark knows schemas alone"
     return ConfigError("DBT_FAILED", message.replace(f"{project_dir}/", ""), hint=hint)
 
 

@@ -207,7 +207,6 @@ class Model:
     schema: str
     identifier: str
     materialized: Materialized
-    language: str
     compiled_code: str | None
     """The SELECT that dbt compiled as for a full refresh; None for seeds, and while it cannot."""
     depends_on: tuple[str, ...]

@@ -16,6 +16,7 @@ from typing import Any, cast, get_args
 
 from livemart.errors import ConfigError
 from livemart.project.dbt_attachment import CLOCK_PACKAGE
+from livemart.project.declared.databases import database_mistakes
 from livemart.project.declared.model_page import parse_page
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
@@ -129,7 +130,10 @@ def read_manifest(
             file=_file(nodes[key], manifest),
         )
         errors.extend(mistakes)
+        if getattr(nodes[key], "language", "sql") != "sql":
+            errors.append(_not_sql(models[key]))
     errors.extend(table_mistakes(models.values(), sources.values()))
+    errors.extend(database_mistakes(manifest, root))
     exposures = {}
     for key, exposure in sorted(manifest.exposures.items()):
         exposures[key] = _exposure(exposure)
@@ -275,7 +279,6 @@ def _model(
         schema=node.schema,
         identifier=node.alias,
         materialized=_materialized(node),
-        language=str(getattr(node, "language", "sql")),
         compiled_code=None if _kind(node) == "seed" else code,
         depends_on=(),
         columns=columns,
@@ -298,6 +301,15 @@ def _model(
         page=page,
     )
     return model, errors + _partition_mistakes(model, where)
+
+
+def _not_sql(model: Model) -> ConfigError:
+    return ConfigError(
+        "MODEL_NOT_SQL",
+        f"{model.file}: model {model.name}: found a model in Python: dbt-spark runs SQL alone on "
+        "a profile of method session",
+        hint="write the model in SQL, or disable it with those that read it: `enabled: false`",
+    )
 
 
 def _exposure(node: Any) -> Exposure:

@@ -72,8 +72,8 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
         if not is_asking_node and not any(statement.startswith(NOT_RENDERED) for statement in sent):
             named = "\n".join((text, *sent))
             begun = begun.needed_by(named, keeps=len(base.statements))
-        is_sql = bool(model.compiled_code) and model.language == "sql"
-        session = whole.needed_by(text) if is_sql or model.materialized == "seed" else whole
+        is_whole = model.compiled_code or model.materialized == "seed"
+        session = whole.needed_by(text) if is_whole else whole
         maps.add(text)
         if model.is_stored and maps.groups(text):
             session, begun = session.interpreted(), begun.interpreted()

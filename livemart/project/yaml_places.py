@@ -124,6 +124,29 @@ def node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]
     return lines
 
 
+def folder_setting_line(
+    text: str, section: str, folders: Iterable[str], names: Collection[str]
+) -> int | None:
+    """Return the line of the setting in `dbt_project.yml` that holds for a node, None without one.
+
+    Args:
+        section: the kind of the node, as `models`.
+        folders: the package and the folders of the node, from the top.
+        names: of the setting, which may have a `+` in front.
+
+    >>> text = "models:\\n  +schema: a\\n  shop: {schema: b}"
+    >>> folder_setting_line(text, "models", ["shop"], ["schema"])
+    3
+    """
+    line, node = None, _child(_composed(text), section)
+    for folder in (*folders, ""):
+        for key, _ in _pairs(node):
+            if str(key.value).removeprefix("+") in names:
+                line = key.start_mark.line + 1
+        node = _child(node, folder)
+    return line
+
+
 def data_test_line(
     text: str,
     steps: Iterable[tuple[str, str]],

@@ -42,7 +42,7 @@ def refuse_syntax_errors(project: Project, session: SessionFactory) -> None:
 
 
 def _is_read(model: Model) -> bool:
-    if model.compiled_code is None or model.language != "sql":
+    if model.compiled_code is None:
         return True
     try:
         parse(model.compiled_code)

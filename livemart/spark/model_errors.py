@@ -62,8 +62,6 @@ def model_failed(
 
 def error_as_written(session: Callable[[Model], SparkSession], model: Model) -> str | None:
     """Return where and why a model's SQL fails as it was written, None if it does not."""
-    if model.language != "sql":
-        return f"a model in {model.language}; only SQL runs here: write it in SQL, or disable it"
     if model.compiled_code is None:
         return None
     try:
@@ -85,7 +83,7 @@ def analysis_error(spark: SparkSession, model: Model) -> str | None:
 def _error_in(model: Model, run: Callable[[str], object]) -> str | None:
     """Return where and why a model's SQL fails when it is run, None if it does not."""
     text = model.compiled_code
-    if text is None or model.language != "sql":
+    if text is None:
         return None
     try:
         run(text)

@@ -36,7 +36,6 @@ _NOTES = {
     "incremental": "kept fresh from the full SQL: the code in is_incremental() is not used",
     "snapshot": "made by dbt in `livemart build`, and when they are new or edited",
     "other": "custom materialization: made by dbt, once built in a refresh as well",
-    "python": "cannot run: method session supports only SQL",
 }
 
 
@@ -251,7 +250,7 @@ def describe_models(project: Project) -> str:
     """Return the number of nodes of each kind, and how livemart treats the odd ones."""
     names: dict[str, list[str]] = defaultdict(list)
     for model in project.models.values():
-        names["python" if model.language != "sql" else model.materialized].append(model.name)
+        names[model.materialized].append(model.name)
     counted = ", ".join(f"{len(names[kind])} {kind}" for kind in sorted(names))
     lines = [
         f"models: {counted or 'none'}; {len(project.tests)} tests, "
@@ -279,7 +278,7 @@ def _last_tables(project: Project) -> list[str]:
     return [
         unique_id
         for unique_id, model in project.models.items()
-        if model.is_stored and model.language == "sql" and unique_id not in is_read
+        if model.is_stored and unique_id not in is_read
     ]
 
 

@@ -74,7 +74,7 @@ def _filled(model: Model, is_written: bool, is_any_unknown: bool) -> Filled:
         is_any_unknown: a macro of a hook may write anywhere.
     """
     sql = model.compiled_code
-    if model.filled_by == "sql" or sql is None or model.language != "sql":
+    if model.filled_by == "sql" or sql is None:
         return "no"
     is_kept = model.materialized == "incremental" and model.config.get("full_refresh") is False
     is_filled = is_written or model.filled_by == "hooks"

@@ -101,8 +101,8 @@ def test_any_setting_may_shape_a_table_of_a_custom_materialization() -> None:
     assert fingerprint_of("2020-01-01") != fingerprint_of("2026-01-01")
 
 
-def test_a_model_in_python_is_full_and_says_why() -> None:
-    model = make_model("model.m.scored", language="python", compiled_code="def model(dbt, session)")
+def test_a_model_without_compiled_sql_is_full_and_says_why() -> None:
+    model = make_model("model.m.scored", compiled_code=None)
 
     plan = ProjectPlans(Project("m", ".", "m", {}, {model.unique_id: model}, {}, {})).models[
         model.unique_id

@@ -56,9 +56,9 @@ def test_a_query_reads_the_tables_below_its_views() -> None:
 
 
 def test_a_query_without_sql_to_analyse_reads_what_it_depends_on() -> None:
-    python = make_model("model.m.learnt", language="python", depends_on=(SEEN.unique_id,))
+    asking = make_model("model.m.learnt", compiled_code=None, depends_on=(SEEN.unique_id,))
 
-    learnt = queries(python)[python.unique_id]
+    learnt = queries(asking)[asking.unique_id]
 
     assert learnt.flat is None
     assert set(learnt.reads) == {"raw.sales", "m.shops"}

@@ -799,3 +799,18 @@ def test_a_project_that_another_process_has_compiled_needs_no_dbt(
     subprocess.run([sys.executable, "-c", textwrap.dedent(code), *places], check=True)
 
     assert (tmp_path / "target" / "manifest.json").read_bytes() == dbt.artifact
+
+
+def test_a_model_in_python_is_refused_with_its_file_before_anything_runs(jaffle: Path) -> None:
+    for name in ("scored", "scaled"):
+        (jaffle / "models" / f"{name}.py").write_text(
+            "def model(dbt, session):\n    return dbt.ref('orders')\n"
+        )
+
+    with pytest.raises(ConfigErrors) as caught:
+        Dbt(jaffle).load()
+
+    assert [(error.code, error.message.partition(":")[0]) for error in caught.value.errors] == [
+        ("MODEL_NOT_SQL", "models/scaled.py"),
+        ("MODEL_NOT_SQL", "models/scored.py"),
+    ]

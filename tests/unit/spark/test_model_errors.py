@@ -146,17 +146,6 @@ def test_an_error_without_words_is_named_with_what_caused_it() -> None:
     assert told(silent, None).message == ("models/totals.sql: java.io.IOException: no such block")
 
 
-def test_a_model_that_is_no_sql_is_not_run_again_and_is_said_to_be_none() -> None:
-    model = make_model("model.m.frame", language="python", compiled_code="def model(): ...")
-
-    # dbt-spark's own words ask for a cluster of another connection.
-    error = model_failed(lambda _: pytest.fail("asks Spark"), model, ValueError("no token"))
-
-    assert error.message == (
-        "models/frame.sql: a model in python; only SQL runs here: write it in SQL, or disable it"
-    )
-
-
 def test_a_table_that_is_not_found_is_a_source_that_nothing_lands() -> None:
     def source(name: str, stream: StreamSpec | None = None) -> SourceTable:
         unique_id = f"source.m.shop.{name}"

@@ -57,7 +57,6 @@ sources:
                 "select * from {{ source('till', 'orders') }}"
                 "{% if is_incremental() %} where ordered_at > (select 1){% endif %}"
             ),
-            "models/scored.py": "def model(dbt, session):\n    return dbt.ref('totals')\n",
         },
     )
     return folder
@@ -93,9 +92,8 @@ def test_a_project_without_a_profile_gets_one_and_a_report(shop: Path, home: Pat
     assert "sequence_by: [changed_at]   # which of two versions is newer: check" in report
     assert "# columns that need a data_type, too: note" in report
     assert "path: visits/*.jsonl" in report
-    assert "models: 1 incremental, 1 python, 1 view; 1 tests, 0 exposures" in report
+    assert "models: 1 incremental, 1 view; 1 tests, 0 exposures" in report
     assert "incremental: newest: kept fresh from the full SQL" in report
-    assert "python: scored: cannot run" in report
     assert "no exposure: nothing is served" in report
     pasted = report.partition("that are to be read:\n")[2]
     block = "\n".join(takewhile(lambda line: line.startswith("    "), pasted.splitlines()))
