@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
@@ -21,7 +23,7 @@ from livemart.project.manifest import prepare_nodes
 from livemart.project.node_results import NodeProgress, as_compiled, node_progress
 from livemart.project.profiles import profiles_folder
 from livemart.project.questions import QuestionLog
-from livemart.project.yaml_places import empty_lists
+from livemart.project.yaml_places import empty_lists, keys_of_other_types
 from livemart.storage.location import StoragePlace
 
 if TYPE_CHECKING:
@@ -29,6 +31,14 @@ if TYPE_CHECKING:
     from dbt.config.renderer import ProfileRenderer
 
 _ONE_INVOCATION = threading.RLock()
+# The modules of dbt that read one file of a project.
+_FILES = {
+    "dbt.config.project": "dbt_project.yml",
+    "dbt.config.profile": "profiles.yml",
+    "dbt.config.selectors": "selectors.yml",
+}
+# As dbt prints the file of an exposure, a group or a metric.
+_FILE_PATH = re.compile(r"FilePath\(searched_path='([^']*)', relative_path='([^']*)'[^)]*\)")
 
 
 class DbtInvocations:
@@ -133,7 +143,7 @@ class DbtInvocations:
         if self.manifest is None:
             result = self.invoke(["parse", "--no-write-json"])
             if not result.success:
-                raise self.failed(self._placed(result.exception))
+                raise self.failed(result.exception, self._places(result.exception))
             self.manifest = result.result
             prepare_nodes(self.manifest)
         # Else dbt takes the ephemeral inputs of a node for injected already, and leaves them out.
@@ -146,19 +156,26 @@ class DbtInvocations:
                 node.extra_ctes = []
         return self.manifest
 
-    def _placed(self, error: object) -> object:
-        """Return an error of dbt's, with the places of empty lists where that may be its cause."""
-        if not isinstance(error, TypeError):
-            return error
-        places: list[str] = []
-        for path in sorted(self.project_dir.rglob("*.y*ml")):
+    def _places(self, error: object) -> list[str]:
+        """Return where an error of dbt's comes from, as far as dbt does not say it itself.
+
+        An error of Python's own has no words for its cause, but few causes.
+        """
+        lines: list[str] = []
+        if isinstance(error, AttributeError):
+            text = (self.project_dir / "dbt_project.yml").read_text("utf-8", "replace")
+            lines = [
+                f"dbt_project.yml:{line}: YAML reads the key `{key}` as no text: put it in quotes"
+                for key, line in keys_of_other_types(text)
+            ]
+        for path in sorted(self.project_dir.rglob("*.y*ml")) if type(error) is TypeError else ():
             file = path.relative_to(self.project_dir)
             if any(part.startswith(".") or part == "target" for part in file.parts):
                 continue
             with suppress(OSError):
                 empty = empty_lists(path.read_text("utf-8", "replace"))
-                places += [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
-        return "\n".join([*places, str(error)])
+                lines += [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
+        return lines or _stopped_at(error)
 
     def invoke(self, arguments: Sequence[str]) -> dbtRunnerResult:
         """Run a command of dbt's, while it is `held`; its failure is a part of the result."""
@@ -191,14 +208,14 @@ class DbtInvocations:
             raise result.exception
         return result
 
-    def failed(self, error: object) -> ConfigError:
-        """Return an error of dbt's with the reasons that it gave before, each once."""
+    def failed(self, error: object, places: Sequence[str] = ()) -> ConfigError:
+        """Return an error of dbt's: its places, itself, the reasons before it, each once."""
         text = str(error).strip()
         reasons = [text]
         for said in self._errors:
             if said not in "\n".join(reasons) and text not in said:
                 reasons.append(said)
-        message = "\n".join(reasons)
+        message = "\n".join((*places, *reasons))
         if "asks the database while it is compiled" in message:
             return ConfigError(
                 "DBT_NEEDS_SPARK", message, hint="give it a Spark session, as `plan` and `build` do"
@@ -220,6 +237,29 @@ class DbtInvocations:
         from dbt.config.runtime import load_profile
 
         return load_profile(str(self.project_dir), self.vars, None, self.target).credentials
+
+
+def _stopped_at(error: object) -> list[str]:
+    """Return a line with the file at which an error of dbt's stopped it; none if it names the file.
+
+    dbt keeps the file in the variables of its functions, and leaves it out of many messages.
+    """
+    trace: TracebackType | None = getattr(error, "__traceback__", None)
+    file = node = None
+    while trace is not None:
+        file = _FILES.get(trace.tb_frame.f_globals.get("__name__", ""), file)
+        for value in trace.tb_frame.f_locals.values():
+            if type(value).__module__.startswith("dbt."):
+                path = getattr(getattr(value, "file", None), "path", None)
+                file = getattr(path, "original_file_path", file)
+                node = node or getattr(value, "original_file_path", None)
+        trace = trace.tb_next
+    file = file or node
+    if file is None or file in _FILE_PATH.sub(r"\1/\2", str(error)):
+        return []
+    if isinstance(error, UnicodeDecodeError):
+        return [f"{file}: the file is not in UTF-8: save it in UTF-8"]
+    return [f"{file}: dbt stopped at this file"]
 
 
 def _close_logs() -> None:
@@ -256,13 +296,15 @@ def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[P
             set_invocation_context(os.environ)
             yield ProfileRenderer(dict(variables))
         except DbtBaseException as error:
-            raise _dbt_failed(str(error).strip(), project_dir) from error
+            message = "\n".join((*_stopped_at(error), str(error).strip()))
+            raise _dbt_failed(message, project_dir) from error
 
 
 def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
     """Return an error with dbt's own message."""
     hint = "correct the mistake that dbt reports"
-    return ConfigError("DBT_FAILED", message.replace(f"{project_dir}/", ""), hint=hint)
+    message = _FILE_PATH.sub(r"\1/\2", message.replace(f"{project_dir}/", ""))
+    return ConfigError("DBT_FAILED", message, hint=hint)
 
 
 def _no_mapping(place: str, content: object) -> ConfigError:

@@ -21,7 +21,8 @@ _NEAR = 0.8
 # How deep keys are found below `livemart`: `page: {formats: {share: percent}}`.
 _DEPTH = 3
 # Twenty times as fast, where PyYAML was built with it.
-_LISTS = ("sources", "tables", "versions")
+_LISTS = ("sources", "tables", "versions", "packages")
+_TEXT = "tag:yaml.org,2002:str"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -215,17 +216,40 @@ def empty_lists(text: str) -> list[tuple[str, int]]:
     >>> empty_lists("sources:\\n  - name: raw\\n    tables:")
     [('tables', 3)]
     """
-    empty, stack = [], [_composed(text)]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, yaml.SequenceNode):
-            stack += node.value
+    empty = []
+    for node in _nodes(text):
         for key, value in _pairs(node):
             items = value.value if isinstance(value, yaml.SequenceNode) else [value]
             if key.value in _LISTS and any(map(_is_nothing, items)):
                 empty.append((str(key.value), key.start_mark.line + 1))
-            stack.append(value)
     return sorted(empty, key=lambda it: it[1])
+
+
+def keys_of_other_types(text: str) -> list[tuple[str, int]]:
+    """Return each key of a YAML file that YAML reads as no text, such as `off`; and its line.
+
+    >>> keys_of_other_types("models:\\n  shop:\\n    off: {}\\n    2024: {}")
+    [('off', 3), ('2024', 4)]
+    """
+    return sorted(
+        (
+            (str(key.value), key.start_mark.line + 1)
+            for node in _nodes(text)
+            for key, _ in _pairs(node)
+            if isinstance(key, yaml.ScalarNode) and key.tag != _TEXT
+        ),
+        key=lambda it: it[1],
+    )
+
+
+def _nodes(text: str) -> Iterator[yaml.Node | None]:
+    """Yield every node of a YAML file, each before those below it."""
+    stack = [_composed(text)]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += node.value if isinstance(node, yaml.SequenceNode) else []
+        stack += [value for _, value in _pairs(node)]
 
 
 def _is_nothing(node: yaml.Node) -> bool:

@@ -134,3 +134,57 @@ def test_what_is_wrong_with_a_profile_is_said_before_anything_is_started(
 
     assert caught.value.code == code
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "line"),
+    [
+        (
+            "dbt_project.yml",
+            "name: jaffle\nprofile: jaffle\npackages-install-path: vendored\n"
+            "models: {jaffle: {off: {}}}\n",
+            "dbt_project.yml:4: YAML reads the key `off` as no text",
+        ),
+        ("packages.yml", "packages:\n", "packages.yml:1: nothing below `packages`"),
+        ("selectors.yml", "selectors:\n", "selectors.yml: dbt stopped at this file"),
+        ("macros/x.sql", "{% macro a() %}", "macros/x.sql: dbt stopped at this file"),
+        ("models/x.yml", "# caf\xe9\n", "models/x.yml: the file is not in UTF-8: save it in UTF-8"),
+        (
+            "models/x.yml",
+            "models: [{name: plain, config: {access: secret}}]",
+            "models/x.yml: dbt stopped at this file",
+        ),
+        ("models/x.sql", "{{ env_var('NO') }}", "models/x.sql: dbt stopped at this file"),
+        (
+            "models/x.yml",
+            "models: [{name: plain, description: \"{{ doc('no') }}\"}]",
+            "models/plain.sql: dbt stopped at this file",
+        ),
+        (
+            "snapshots/x.yml",
+            "snapshots: [{name: s, relation: ref('orders'), config: {strategy: check}}]",
+            "snapshots/x.yml: dbt stopped at this file",
+        ),
+    ],
+)
+def test_an_error_whose_file_dbt_leaves_out_has_it(
+    jaffle: Path, file: str, text: str, line: str
+) -> None:
+    (jaffle / "models" / "plain.sql").write_text("select 1 as a")
+    (jaffle / file).write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(ConfigError) as caught:
+        Dbt(jaffle).parse()
+
+    assert caught.value.code == "DBT_FAILED"
+    assert caught.value.message.startswith(line)
+
+
+def test_an_exposure_is_said_to_be_in_its_file(jaffle: Path) -> None:
+    (jaffle / "models" / "x.yml").write_text("exposures: [{name: e, owner: {name: x}}]")
+
+    with pytest.raises(ConfigError) as caught:
+        Dbt(jaffle).parse()
+
+    assert "given in models/x.yml @ exposures" in caught.value.message
+    assert "FilePath" not in caught.value.message
