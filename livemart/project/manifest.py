@@ -10,13 +10,14 @@ import csv
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from livemart.errors import ConfigError
 from livemart.project.dbt_attachment import CLOCK_PACKAGE
 from livemart.project.declared.databases import database_mistakes
+from livemart.project.declared.materializations import materialization_mistakes
 from livemart.project.declared.model_page import parse_page
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
@@ -52,6 +53,7 @@ from livemart.project.yaml_places import (
 from livemart.spark_sql import unquoted
 
 _NODE_KINDS = ("model", "seed", "snapshot")
+_SPARK_STRATEGIES = (None, "append", "merge", "insert_overwrite", "microbatch")
 _COMBINATION_TESTS = ("unique_combination", "unique_combination_of_columns")
 _COMBINATION_ARGUMENTS = ("combination_of_columns", "column_names", "columns")
 
@@ -134,6 +136,7 @@ def read_manifest(
             errors.append(_not_sql(models[key]))
     errors.extend(table_mistakes(models.values(), sources.values()))
     errors.extend(database_mistakes(manifest, root))
+    errors.extend(materialization_mistakes(manifest, nodes.values(), root))
     exposures = {}
     for key, exposure in sorted(manifest.exposures.items()):
         exposures[key] = _exposure(exposure)
@@ -464,7 +467,8 @@ def prepare_nodes(manifest: Any) -> None:
 
     Where `file_format` is not written, dbt-spark 1.11 refuses a dbt snapshot, and stores no
     description of a column. A mapping in `partition_by` is for BigQuery: dbt-spark would take its
-    keys for columns, and other adapters ignore it.
+    keys for columns, and other adapters ignore it. A strategy of another adapter does not count, as
+    a build takes the full SQL; dbt-spark would refuse the model for it.
     """
     nodes = _enabled(manifest)
     order_behind_seeds(nodes, seeds_by_source(nodes, manifest.sources))
@@ -474,6 +478,9 @@ def prepare_nodes(manifest: Any) -> None:
         node.config["file_format"] = "delta"
         if isinstance(node.config.get("partition_by"), Mapping):
             node.config["partition_by"] = None
+        strategy, is_kept = node.config.get("incremental_strategy"), node.config.get("full_refresh")
+        if strategy not in _SPARK_STRATEGIES and is_kept is not False:
+            node.config["incremental_strategy"] = None
 
 
 def _inputs(node: Any, seeds: Mapping[str, str]) -> tuple[str, ...]:
@@ -486,12 +493,24 @@ def _in_order(nodes: Mapping[str, Any]) -> list[str]:
     """Return unique ids, inputs first; among equals seeds, then by unique id: a stable order.
 
     A model may read a seed that it names without `ref`.
+
+    Raises:
+        ConfigError: DBT_FAILED, if nodes read each other.
     """
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for key in sorted(nodes):
         inputs = [] if _kind(nodes[key]) == "seed" else nodes[key].depends_on.nodes
         sorter.add(key, *(name for name in inputs if name in nodes))
-    sorter.prepare()
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle = [str(name) for name in error.args[1]]
+        raise ConfigError(
+            "DBT_FAILED",
+            f"{nodes[cycle[0]].original_file_path}: found a cycle of refs, each node before those "
+            f"that read it: {' -> '.join(cycle)}",
+            hint="take one `ref` of the cycle out",
+        ) from error
     order: list[str] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready(), key=lambda key: (_kind(nodes[key]) != "seed", key))

@@ -6,18 +6,14 @@ file, does not come while livemart holds dbt: see `attached`.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from livemart.errors import ConfigError
-from livemart.project.yaml_places import folder_setting_line, node_lines
+from livemart.project.declared.setting_places import setting_place
 
-_PROJECT_FILE = "dbt_project.yml"
-_NAMES = ("database", "target_database")
-_IN_SQL = re.compile(r"\b(?:database|target_database)\s*=", re.I)
 _SHOWN = 3
 
 
@@ -34,8 +30,10 @@ def database_mistakes(manifest: Any, root: Path) -> Iterator[ConfigError]:
     for node in (*manifest.nodes.values(), *manifest.sources.values()):
         database = node.database
         if database and database != node.schema and node.config.enabled:
+            place = setting_place(node, root, "database", "target_database")
+            place = place or _macro(manifest) or node.original_file_path
             label = f"{node.resource_type} {'.'.join(node.unique_id.split('.')[2:])}"
-            names[_place(node, manifest, root), str(database)].append(label)
+            names[place, str(database)].append(label)
     for (place, database), labels in sorted(names.items()):
         labels.sort()
         more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
@@ -47,33 +45,9 @@ def database_mistakes(manifest: Any, root: Path) -> Iterator[ConfigError]:
         )
 
 
-def _place(node: Any, manifest: Any, root: Path) -> str:
-    """Return `file:line` of a node's database, or the file of the node if the line is not known."""
-    kind = str(node.resource_type)
-    name = node.source_name if kind == "source" else node.name
-    for file, text in _texts(node, root):
-        line = None
-        if file == _PROJECT_FILE:
-            line = folder_setting_line(text, f"{kind}s", node.fqn, _NAMES)
-        elif file.endswith((".yml", ".yaml")):
-            lines = node_lines(text, (f"{kind}s", name))
-            line = next((lines[key,] for key in _NAMES if (key,) in lines), None)
-        elif (found := _IN_SQL.search(text)) is not None:
-            line = text.count("\n", 0, found.start()) + 1
-        if line is not None:
-            return f"{file}:{line}"
+def _macro(manifest: Any) -> str | None:
+    """Return the place of the project's own macro that names databases; None without one."""
     macro = manifest.find_generate_macro_by_name("database", manifest.metadata.project_name)
-    if macro is not None and macro.package_name == manifest.metadata.project_name:
-        return f"{macro.original_file_path}: macro {macro.name}"
-    return str(node.original_file_path)
-
-
-def _texts(node: Any, root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the files that may set a node's database, the most special one first."""
-    patch = (getattr(node, "patch_path", None) or "").partition("://")[2]
-    files: Iterable[str] = (node.original_file_path, patch, _PROJECT_FILE)
-    for file in dict.fromkeys(filter(None, files)):
-        try:
-            yield file, (root / file).read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            continue
+    if macro is None or macro.package_name != manifest.metadata.project_name:
+        return None
+    return f"{macro.original_file_path}: macro {macro.name}"

@@ -814,3 +814,29 @@ def test_a_model_in_python_is_refused_with_its_file_before_anything_runs(jaffle:
         ("MODEL_NOT_SQL", "models/scaled.py"),
         ("MODEL_NOT_SQL", "models/scored.py"),
     ]
+
+
+def test_models_that_read_each_other_are_named(jaffle: Path) -> None:
+    (jaffle / "models" / "x.sql").write_text("select * from {{ ref('y') }}")
+    (jaffle / "models" / "y.sql").write_text("select * from {{ ref('x') }}")
+
+    with pytest.raises(ConfigError) as caught:
+        Dbt(jaffle).load()
+
+    assert caught.value.code == "DBT_FAILED"
+    assert caught.value.message.partition(": ")[0] == "models/x.sql"
+    assert "model.jaffle.x -> model.jaffle.y -> model.jaffle.x" in caught.value.message
+
+
+def test_a_strategy_of_another_adapter_does_not_count(jaffle: Path) -> None:
+    models = jaffle / "models"
+    config = "{{ config(materialized='incremental', incremental_strategy='delete+insert'%s) }}"
+    (models / "x.sql").write_text(config % "" + "select 1 as a")
+    (models / "kept.sql").write_text(config % ", full_refresh=false" + "select 1 as a")
+
+    project, mistakes = Dbt(jaffle).parse()
+
+    assert mistakes == []
+    assert "incremental_strategy" not in project.models["model.jaffle.x"].config
+    # dbt adds to it, and has to know how.
+    assert project.models["model.jaffle.kept"].config["incremental_strategy"] == "delete+insert"

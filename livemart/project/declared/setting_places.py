@@ -1,0 +1,43 @@
+"""Finds the line that gives a node one of dbt's settings.
+
+Used for refused settings: one may come from the node's SQL, its YAML or `dbt_project.yml`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from livemart.project.yaml_places import folder_setting_line, node_lines
+
+_PROJECT_FILE = "dbt_project.yml"
+
+
+def setting_place(node: Any, root: Path, *names: str) -> str | None:
+    """Return `file:line` of a setting of dbt's node, None if no file of the project has it.
+
+    Args:
+        root: folder of the project.
+        names: of the setting.
+    """
+    kind = str(node.resource_type)
+    name = node.source_name if kind == "source" else node.name
+    patch = (getattr(node, "patch_path", None) or "").partition("://")[2]
+    # The most special one first, as for dbt.
+    for file in dict.fromkeys(filter(None, (node.original_file_path, patch, _PROJECT_FILE))):
+        try:
+            text = (root / file).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            continue
+        line: int | None = None
+        if file == _PROJECT_FILE:
+            line = folder_setting_line(text, f"{kind}s", node.fqn, names)
+        elif file.endswith((".yml", ".yaml")):
+            lines = node_lines(text, (f"{kind}s", name))
+            line = next((lines[key,] for key in names if (key,) in lines), None)
+        elif (found := re.search(rf"\b(?:{'|'.join(names)})\s*=", text, re.I)) is not None:
+            line = text.count("\n", 0, found.start()) + 1
+        if line is not None:
+            return f"{file}:{line}"
+    return None
