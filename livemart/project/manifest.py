@@ -16,7 +16,7 @@ from typing import Any, cast, get_args
 
 from livemart.errors import ConfigError
 from livemart.project.dbt_attachment import CLOCK_PACKAGE
-from livemart.project.declared.databases import database_mistakes
+from livemart.project.declared.foreign_settings import database_mistakes, grant_mistakes
 from livemart.project.declared.materializations import materialization_mistakes
 from livemart.project.declared.model_page import parse_page
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
@@ -136,6 +136,7 @@ def read_manifest(
             errors.append(_not_sql(models[key]))
     errors.extend(table_mistakes(models.values(), sources.values()))
     errors.extend(database_mistakes(manifest, root))
+    errors.extend(grant_mistakes(manifest, nodes.values(), root))
     errors.extend(materialization_mistakes(manifest, nodes.values(), root))
     exposures = {}
     for key, exposure in sorted(manifest.exposures.items()):

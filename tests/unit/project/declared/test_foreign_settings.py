@@ -49,3 +49,30 @@ def test_a_macro_that_gives_all_nodes_a_database_is_named(tmp_path: Path) -> Non
 
     with pytest.raises(ConfigErrors, match=r"macros/names\.sql: macro generate_database_name"):
         Dbt(folder).load()
+
+
+def test_grants_are_refused_with_their_line_unless_a_macro_does_the_work(tmp_path: Path) -> None:
+    folder = shutil.copytree(_JAFFLE, tmp_path / "jaffle")
+    project = folder / "dbt_project.yml"
+    project.write_text(
+        project.read_text().replace(
+            "    marts:\n", "    marts:\n      +grants: {select: [reporter]}\n"
+        )
+    )
+    (folder / "models" / "own.sql").write_text(
+        "{{ config(grants={} if target.type == 'spark' else {'select': ['a']}) }} select 1 as id"
+    )
+
+    with pytest.raises(ConfigErrors) as caught:
+        Dbt(folder).load()
+
+    (error,) = caught.value.errors
+    assert error.code == "GRANTS_SET"
+    assert error.message.startswith(
+        "dbt_project.yml:16: found grants {'select': ['reporter']}, of model customers, model "
+    )
+
+    (folder / "macros" / "grants.sql").write_text(
+        "{% macro spark__apply_grants(relation, grant_config, should_revoke=True) %}{% endmacro %}"
+    )
+    assert Dbt(folder).load().models

@@ -1,0 +1,79 @@
+"""Finds settings of other databases that dbt-spark fails on: a database, and grants.
+
+Used when the manifest is read. dbt-spark's own error of a database names no file, and does not come
+while livemart holds dbt: see `attached`. Spark's error of a grant comes once the table is made.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from livemart.errors import ConfigError
+from livemart.project.declared.setting_places import setting_place
+
+_SHOWN = 3
+_GRANTING = ("apply_grants", "default__apply_grants", "spark__apply_grants")
+_LEAVE_OUT = "leave `{}` out, or set it only for other targets, by `target.type`: "
+
+
+def database_mistakes(manifest: Any, root: Path) -> Iterator[ConfigError]:
+    """Yield DATABASE_SET for each line that gives a database to nodes or sources.
+
+    dbt-spark takes a database that is the schema for none.
+
+    Args:
+        manifest: dbt's.
+        root: folder of the project.
+    """
+    names = ("database", "target_database")
+    found = [
+        (node, setting_place(node, root, *names) or _macro(manifest), str(node.database))
+        for node in (*manifest.nodes.values(), *manifest.sources.values())
+        if node.database and node.database != node.schema and node.config.enabled
+    ]
+    hint = _LEAVE_OUT.format("database") + "Spark has schemas alone"
+    for message in _by_line("database", found):
+        yield ConfigError("DATABASE_SET", message, hint=hint)
+
+
+def grant_mistakes(manifest: Any, nodes: Iterable[Any], root: Path) -> Iterator[ConfigError]:
+    """Yield GRANTS_SET for each line that grants rights on tables, unless the project has a macro.
+
+    Args:
+        manifest: dbt's.
+        nodes: the enabled ones.
+        root: folder of the project.
+    """
+    if any(it.name in _GRANTING and it.package_name != "dbt" for it in manifest.macros.values()):
+        return
+    found = [
+        (node, setting_place(node, root, "grants"), str(dict(node.config.grants)))
+        for node in nodes
+        if getattr(node.config, "grants", None) and node.config.materialized != "ephemeral"
+    ]
+    hint = _LEAVE_OUT.format("grants") + "Spark knows no users here; access tokens say who may read"
+    for message in _by_line("grants", found):
+        yield ConfigError("GRANTS_SET", message, hint=hint)
+
+
+def _by_line(setting: str, found: Iterable[tuple[Any, str | None, str]]) -> Iterator[str]:
+    """Yield a message for each line and value, with the first nodes that it holds for."""
+    names: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for node, place, value in found:
+        label = f"{node.resource_type} {'.'.join(node.unique_id.split('.')[2:])}"
+        names[place or node.original_file_path, value].append(label)
+    for (place, value), labels in sorted(names.items()):
+        labels.sort()
+        more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
+        yield f"{place}: found {setting} {value}, of {', '.join(labels[:_SHOWN])}{more}"
+
+
+def _macro(manifest: Any) -> str | None:
+    """Return the place of the project's own macro that names databases; None without one."""
+    macro = manifest.find_generate_macro_by_name("database", manifest.metadata.project_name)
+    if macro is None or macro.package_name != manifest.metadata.project_name:
+        return None
+    return f"{macro.original_file_path}: macro {macro.name}"
