@@ -5,6 +5,7 @@ Used by the command `plan`. A reason names the line of the model, or view, that 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
@@ -30,6 +31,8 @@ _QUESTIONS = {
 }
 # A macro may ask with a page of SQL.
 _SHOWN_SIGNS = 200
+# A key without a test has all columns of a row.
+_SHOWN_KEYS = 10
 # A refresh has no strategy for them.
 _OF_DBT_ALONE = ("seed", "snapshot")
 _NOTHING: Mapping[str, Sequence[str]] = {"defined_by": (), "only_in_a_build": ()}
@@ -84,14 +87,15 @@ def render_plans(report: Mapping[str, Any]) -> str:
     models: Sequence[Mapping[str, Any]] = report["models"]
     if not models:
         return "no models to plan: seeds, dbt snapshots and ephemeral models have no strategy"
-    width = max(len(model["name"]) for model in models)
+    names = _names(models)
+    width = max(map(len, names))
     common: Mapping[str, Sequence[str]] = report["session"]
     lines = list(_session_lines(common, _NOTHING))
-    for model in models:
-        line = f"{model['name']:<{width}}  {model['strategy']:<6}"
+    for name, model in zip(names, models, strict=True):
+        line = f"{name:<{width}}  {model['strategy']:<6}"
         details = []
         if model["keys"]:
-            details.append(f"keys ({', '.join(model['keys'])})")
+            details.append(_keys(model["keys"]))
         if model["time"]:
             details.append(f"time {model['time']['column']}")
             reaches = [
@@ -104,7 +108,7 @@ def render_plans(report: Mapping[str, Any]) -> str:
             details.append(f"windows against the clock over {', '.join(model['windows'])}")
         lines.append(f"{line}  {', '.join(details)}".rstrip())
         for stage in model["stages"]:
-            keys = f", keys ({', '.join(stage['keys'])})" if stage["keys"] else ""
+            keys = f", {_keys(stage['keys'])}" if stage["keys"] else ""
             lines.append(
                 f"{'':<{width}}  reads its stage {stage['relation']}: {stage['strategy']}{keys}"
             )
@@ -130,6 +134,21 @@ def render_plans(report: Mapping[str, Any]) -> str:
                 "and reasons may be others"
             )
     return "\n".join(lines)
+
+
+def _names(models: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of models; two packages may have one of the same name."""
+    counts = Counter(model["name"] for model in models)
+    return [
+        model["unique_id"].partition(".")[2] if counts[model["name"]] > 1 else model["name"]
+        for model in models
+    ]
+
+
+def _keys(keys: Sequence[str]) -> str:
+    """Return the columns of a key; the report itself keeps all of them."""
+    more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
+    return f"keys ({', '.join(keys[:_SHOWN_KEYS])}{more})"
 
 
 def reason_lines(reason: Mapping[str, Any]) -> Iterator[str]:

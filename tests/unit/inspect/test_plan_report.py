@@ -63,6 +63,21 @@ def test_versions_of_a_model_are_told_apart() -> None:
     assert render_plans(report).split() == ["totals.v1", "view", "totals.v2", "view"]
 
 
+def test_models_of_two_packages_are_told_apart() -> None:
+    models = [make_model("model.m.totals"), make_model("model.other.totals"), model("a")]
+    report = described(project(*models), {it.unique_id: Plan(View()) for it in models})
+
+    assert render_plans(report).split()[::2] == ["m.totals", "other.totals", "a"]
+
+
+def test_a_key_of_many_columns_is_cut_on_the_terminal_alone() -> None:
+    region = replace(REGION, keys=tuple(f"c{n}" for n in range(12)), time=None)
+    report = described(project(model("a")), {"model.m.a": Plan(region)})
+
+    assert render_plans(report).endswith("keys (c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more)")
+    assert len(report["models"][0]["keys"]) == 12
+
+
 def test_a_reason_is_shown_with_file_line_and_next_step() -> None:
     text = render_plans(described(project(model("a")), {"model.m.a": Plan(Full((REASON,)))}))
 
