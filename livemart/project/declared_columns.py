@@ -44,7 +44,7 @@ _ELSEWHERE = TYPES_ELSEWHERE | {
 _NO_TYPE = "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>"
 ONE_COLUMN = "Spark ignores letter case in column names: keep one of them"
 _NO_VARIANT = "declare string, which takes any JSON, and write parse_json in a model"
-_NO_NAME = "a table of Delta takes any name without blanks and without any of ,;{}()="
+STORABLE = "a table of Delta takes any name without blanks and without any of ,;{}()="
 
 
 def is_storable(name: str) -> bool:
@@ -83,7 +83,7 @@ class DeclaredColumns:
                     "landing works with a column of this name: choose another",
                 )
             elif not is_storable(name):
-                self._refuse("SOURCE_COLUMN_INVALID", path, f"found {name!r}", _NO_NAME)
+                self._refuse("SOURCE_COLUMN_INVALID", path, f"found {name!r}", STORABLE)
             if name in twins:
                 self._refuse(
                     "SOURCE_COLUMN_INVALID", path, f"found {name} beside {twins[name]}", ONE_COLUMN
@@ -113,7 +113,7 @@ class DeclaredColumns:
         for name in (name for part in kind.walk() for name, _ in part.fields):
             if not is_storable(name):
                 finding = f"found a field named {name!r}"
-                self._refuse("SOURCE_COLUMN_INVALID", path, finding, _NO_NAME)
+                self._refuse("SOURCE_COLUMN_INVALID", path, finding, STORABLE)
 
     def types(self) -> dict[str, SparkType]:
         """Return the types of the columns that have a right one."""

@@ -27,8 +27,9 @@ from livemart.project.declared.seeded_sources import order_behind_seeds, seeds_b
 from livemart.project.declared.table_properties import property_mistakes, session_mistakes
 from livemart.project.declared.time_zones import zone_mistakes
 from livemart.project.declared.usual_tests import is_usual
-from livemart.project.declared_columns import ONE_COLUMN
+from livemart.project.declared_columns import ONE_COLUMN, STORABLE, is_storable
 from livemart.project.graph import (
+    STORED,
     Column,
     DataTest,
     Exposure,
@@ -259,11 +260,13 @@ def _model(
     # Without a contract YAML only describes columns, and a second description does no harm.
     repeated = where.repeated if is_contracted else ()
     errors += _column_mistakes(where, node.columns, repeated)
+    if is_contracted and _materialized(node) in STORED:
+        errors += _unstorable(where, node.columns)
     facts = config.to_dict(omit_none=True)
     if _kind(node) == "seed":
         header = seed_header(node, root, str(config.get("delimiter") or ","))
         first_line = Where(f"{node.original_file_path}:1", f"seed {node.name}")
-        errors += _column_mistakes(first_line, header)
+        errors += [*_column_mistakes(first_line, header), *_unstorable(first_line, header)]
         named = {column.name.lower(): column for column in columns}
         # The table has the columns of the file, in its order; YAML may describe some of them.
         if header:
@@ -374,6 +377,16 @@ def _column_mistakes(
             f"found {finding}",
             next_step,
         )
+    return mistakes.errors
+
+
+def _unstorable(where: Where, names: Iterable[str]) -> list[ConfigError]:
+    """Return a mistake for each column that no table of Delta takes; dbt names a nameless one."""
+    mistakes = Mistakes(where)
+    for name in names:
+        if name and not is_storable(name):
+            hint = "rename it in the SQL or the file: " + STORABLE
+            mistakes.refuse("MODEL_COLUMN_INVALID", ("columns", name), f"found `{name}`", hint)
     return mistakes.errors
 
 

@@ -37,6 +37,8 @@ _LINES = frozenset(
     }
 )
 # An operator that is not resolved, or a branch below one.
+# A property that livemart refuses.
+WRONG_ADVICE = re.compile(r"\s*Alternatively, enable Column Mapping[^\n]*")
 _OF_A_PLAN = re.compile(r"\s*(?:'[A-Z]\w*(?:\s|$)|\+-|:-)")
 
 
@@ -110,12 +112,12 @@ def status_of(word: object) -> NodeStatus:
 
 
 def without_plan(message: str) -> str:
-    """Return Spark's message without the query plan that it shows below.
+    """Return Spark's message without the query plan below it, and Delta's without column mapping.
 
     >>> without_plan("no column x\\n'Sort ['x]\\n+- 'Aggregate")
     'no column x'
     """
-    lines = message.strip().splitlines()
+    lines = WRONG_ADVICE.sub("", message).strip().splitlines()
     ends = (n for n, line in enumerate(lines) if n and _OF_A_PLAN.match(line))
     return "\n".join(lines[: next(ends, len(lines))])
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from livemart.conflicts import may_pass
 from livemart.errors import RefreshError
 from livemart.project.graph import Model, Project, SourceTable
+from livemart.project.node_results import WRONG_ADVICE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -146,6 +147,7 @@ def message_of(error: Exception) -> str:
     said, _, stack = text.partition("JVM stacktrace:")
     if not said.strip() or "An error occurred while calling" in said:
         text = _innermost(stack or said) or said
+    text = WRONG_ADVICE.sub("", text)
     text = re.split(r"\n*== SQL|\n*JVM stacktrace|; line \d+ pos \d+|SQLSTATE", text)[0].strip()
     lines = text.splitlines() or [type(error).__name__]
     ends = (n for n, line in enumerate(lines) if n and line.lstrip().startswith(("'", "+-", ":-")))

@@ -816,6 +816,25 @@ def test_a_model_in_python_is_refused_with_its_file_before_anything_runs(jaffle:
     ]
 
 
+def test_columns_that_no_table_takes_are_refused_with_their_place(jaffle: Path) -> None:
+    (jaffle / "seeds" / "prices.csv").write_text('id,"net, price",\n1,2.50,\n')
+    (jaffle / "models" / "a.sql").write_text("{{ config(materialized='table') }} select 1 as `a b`")
+    (jaffle / "models" / "a.yml").write_text(
+        "models:\n- name: a\n  config: {contract: {enforced: true}}\n"
+        "  columns:\n  - {name: a b, data_type: int, quote: true}\n"
+    )
+
+    _, mistakes = Dbt(jaffle).parse()
+
+    assert [(mistake.code, mistake.message) for mistake in mistakes] == [
+        (
+            "MODEL_COLUMN_INVALID",
+            "seeds/prices.csv:1: seed prices: columns.net, price: found `net, price`",
+        ),
+        ("MODEL_COLUMN_INVALID", "models/a.yml:5: model a: columns.a b: found `a b`"),
+    ]
+
+
 def test_models_that_read_each_other_are_named(jaffle: Path) -> None:
     (jaffle / "models" / "x.sql").write_text("select * from {{ ref('y') }}")
     (jaffle / "models" / "y.sql").write_text("select * from {{ ref('x') }}")

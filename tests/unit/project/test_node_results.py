@@ -14,6 +14,7 @@ from livemart.project.node_results import (
     failures_of,
     node_progress,
     node_result,
+    without_plan,
 )
 from tests.models import make_model
 
@@ -106,3 +107,9 @@ def test_the_message_is_the_databases_without_its_query_plan() -> None:
     failures = failures_of(PROJECT, _result("error", message))
 
     assert failures == {TOTALS.unique_id: "models/totals.sql: cannot resolve `amuont`\nline 3"}
+
+
+def test_column_mapping_is_no_next_step() -> None:
+    message = "Use other characters.\nAlternatively, enable Column Mapping to keep them."
+
+    assert without_plan(message) == "Use other characters."
