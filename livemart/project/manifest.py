@@ -262,6 +262,8 @@ def _model(
     errors += _column_mistakes(where, node.columns, repeated)
     if is_contracted and _materialized(node) in STORED:
         errors += _unstorable(where, node.columns)
+    if is_contracted and _kind(node) == "model" and _materialized(node) != "ephemeral":
+        errors += _untyped(where, columns)
     facts = config.to_dict(omit_none=True)
     if _kind(node) == "seed":
         header = seed_header(node, root, str(config.get("delimiter") or ","))
@@ -387,6 +389,17 @@ def _unstorable(where: Where, names: Iterable[str]) -> list[ConfigError]:
         if name and not is_storable(name):
             hint = "rename it in the SQL or the file: " + STORABLE
             mistakes.refuse("MODEL_COLUMN_INVALID", ("columns", name), f"found `{name}`", hint)
+    return mistakes.errors
+
+
+def _untyped(where: Where, columns: Iterable[Column]) -> list[ConfigError]:
+    """Return a mistake for each column of an enforced contract that dbt cannot compare."""
+    mistakes = Mistakes(where)
+    for column in columns:
+        if column.data_type is None:
+            hint = "write its `data_type`, which an enforced contract compares"
+            path = ("columns", column.name)
+            mistakes.refuse("MODEL_COLUMN_INVALID", path, "found no data_type", hint)
     return mistakes.errors
 
 

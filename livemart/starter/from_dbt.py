@@ -374,8 +374,13 @@ def _is_session(output: object) -> bool:
 
 
 def _schema_of(output: object) -> str:
-    """Return the schema of a target; one that dbt has to render first is not known."""
-    schema = output.get("schema") if isinstance(output, Mapping) else None
+    """Return the schema of a target; one that dbt has to render first is not known.
+
+    >>> _schema_of({"type": "bigquery", "dataset": "sales"})
+    'sales'
+    """
+    output = output if isinstance(output, Mapping) else {}
+    schema = output.get("schema") or output.get("dataset")
     return schema if isinstance(schema, str) and "{" not in schema else "analytics"
 
 

@@ -29,13 +29,13 @@ def database_mistakes(manifest: Any, root: Path) -> Iterator[ConfigError]:
         root: folder of the project.
     """
     names = ("database", "target_database")
-    found = [
+    settings = [
         (node, setting_place(node, root, *names) or _macro(manifest), str(node.database))
         for node in (*manifest.nodes.values(), *manifest.sources.values())
         if node.database and node.database != node.schema and node.config.enabled
     ]
     hint = _LEAVE_OUT.format("database") + "Spark has schemas alone"
-    for message in _by_line("database", found):
+    for message in _by_line("database", settings):
         yield ConfigError("DATABASE_SET", message, hint=hint)
 
 
@@ -49,20 +49,20 @@ def grant_mistakes(manifest: Any, nodes: Iterable[Any], root: Path) -> Iterator[
     """
     if any(it.name in _GRANTING and it.package_name != "dbt" for it in manifest.macros.values()):
         return
-    found = [
+    settings = [
         (node, setting_place(node, root, "grants"), str(dict(node.config.grants)))
         for node in nodes
         if getattr(node.config, "grants", None) and node.config.materialized != "ephemeral"
     ]
     hint = _LEAVE_OUT.format("grants") + "Spark knows no users here; access tokens say who may read"
-    for message in _by_line("grants", found):
+    for message in _by_line("grants", settings):
         yield ConfigError("GRANTS_SET", message, hint=hint)
 
 
-def _by_line(setting: str, found: Iterable[tuple[Any, str | None, str]]) -> Iterator[str]:
+def _by_line(setting: str, places: Iterable[tuple[Any, str | None, str]]) -> Iterator[str]:
     """Yield a message for each line and value, with the first nodes that it holds for."""
     names: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for node, place, value in found:
+    for node, place, value in places:
         label = f"{node.resource_type} {'.'.join(node.unique_id.split('.')[2:])}"
         names[place or node.original_file_path, value].append(label)
     for (place, value), labels in sorted(names.items()):

@@ -36,8 +36,8 @@ def setting_place(node: Any, root: Path, *names: str) -> str | None:
         elif file.endswith((".yml", ".yaml")):
             lines = node_lines(text, (f"{kind}s", name))
             line = next((lines[key,] for key in names if (key,) in lines), None)
-        elif (found := re.search(rf"\b(?:{'|'.join(names)})\s*=", text, re.I)) is not None:
-            line = text.count("\n", 0, found.start()) + 1
+        elif (setting := re.search(rf"\b(?:{'|'.join(names)})\s*=", text, re.I)) is not None:
+            line = text.count("\n", 0, setting.start()) + 1
         if line is not None:
             return f"{file}:{line}"
     return None

@@ -822,6 +822,7 @@ def test_columns_that_no_table_takes_are_refused_with_their_place(jaffle: Path) 
     (jaffle / "models" / "a.yml").write_text(
         "models:\n- name: a\n  config: {contract: {enforced: true}}\n"
         "  columns:\n  - {name: a b, data_type: int, quote: true}\n"
+        "  - name: c\n"
     )
 
     _, mistakes = Dbt(jaffle).parse()
@@ -832,6 +833,7 @@ def test_columns_that_no_table_takes_are_refused_with_their_place(jaffle: Path) 
             "seeds/prices.csv:1: seed prices: columns.net, price: found `net, price`",
         ),
         ("MODEL_COLUMN_INVALID", "models/a.yml:5: model a: columns.a b: found `a b`"),
+        ("MODEL_COLUMN_INVALID", "models/a.yml:6: model a: columns.c: found no data_type"),
     ]
 
 
