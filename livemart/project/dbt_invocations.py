@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from livemart.project.manifest import prepare_nodes
 from livemart.project.node_results import NodeProgress, as_compiled, node_progress
 from livemart.project.profiles import profiles_folder
 from livemart.project.questions import QuestionLog
-from livemart.project.yaml_places import empty_lists, keys_of_other_types
+from livemart.project.yaml_places import empty_lists, keys_of_other_types, text_of
 from livemart.storage.location import StoragePlace
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class DbtInvocations:
         """
         lines: list[str] = []
         if isinstance(error, AttributeError):
-            text = (self.project_dir / "dbt_project.yml").read_text("utf-8", "replace")
+            text = text_of(self.project_dir / "dbt_project.yml")
             lines = [
                 f"dbt_project.yml:{line}: YAML reads the key `{key}` as no text: put it in quotes"
                 for key, line in keys_of_other_types(text)
@@ -172,9 +172,8 @@ class DbtInvocations:
             file = path.relative_to(self.project_dir)
             if any(part.startswith(".") or part == "target" for part in file.parts):
                 continue
-            with suppress(OSError):
-                empty = empty_lists(path.read_text("utf-8", "replace"))
-                lines += [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
+            empty = empty_lists(text_of(path))
+            lines += [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
         return lines or _stopped_at(error)
 
     def invoke(self, arguments: Sequence[str]) -> dbtRunnerResult:

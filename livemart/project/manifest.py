@@ -50,6 +50,7 @@ from livemart.project.yaml_places import (
     livemart_misspelled,
     node_lines,
     repeated_columns,
+    text_of,
 )
 from livemart.spark_sql import unquoted
 
@@ -443,11 +444,7 @@ def _where(node: Any, name: str, root: Path, *steps: tuple[str, str]) -> Where:
     """
     patch = (getattr(node, "patch_path", None) or "").partition("://")[2]
     file = patch or node.original_file_path
-    try:
-        text = (root / file).read_text()
-    except OSError:
-        # It is in an installed package: its files are elsewhere, and not the analyst's to mend.
-        text = ""
+    text = text_of(root / file)
     is_yaml = file.endswith((".yml", ".yaml"))
     if not is_yaml:
         return Where(file, name)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -66,6 +67,17 @@ class Mistakes:
         for key in map(str, meta):
             if key not in keys:
                 self.refuse(code, ("meta", key), f"found key {key}{nearest(key, keys)}", hint)
+
+
+def text_of(file: Path) -> str:
+    """Return the text of a file of the project; empty if it cannot be read.
+
+    A file of an installed package is elsewhere, and not the analyst's to mend.
+    """
+    try:
+        return file.read_text("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def place_of(where: Where | str) -> Where:

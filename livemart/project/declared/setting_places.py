@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from livemart.project.yaml_places import folder_setting_line, node_lines
+from livemart.project.yaml_places import folder_setting_line, node_lines, text_of
 
 _PROJECT_FILE = "dbt_project.yml"
 
@@ -26,10 +26,7 @@ def setting_place(node: Any, root: Path, *names: str) -> str | None:
     patch = (getattr(node, "patch_path", None) or "").partition("://")[2]
     # The most special one first, as for dbt.
     for file in dict.fromkeys(filter(None, (node.original_file_path, patch, _PROJECT_FILE))):
-        try:
-            text = (root / file).read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            continue
+        text = text_of(root / file)
         line: int | None = None
         if file == _PROJECT_FILE:
             line = folder_setting_line(text, f"{kind}s", node.fqn, names)

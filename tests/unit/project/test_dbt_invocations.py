@@ -148,7 +148,11 @@ def test_what_is_wrong_with_a_profile_is_said_before_anything_is_started(
         ("packages.yml", "packages:\n", "packages.yml:1: nothing below `packages`"),
         ("selectors.yml", "selectors:\n", "selectors.yml: dbt stopped at this file"),
         ("macros/x.sql", "{% macro a() %}", "macros/x.sql: dbt stopped at this file"),
-        ("models/x.yml", "# caf\xe9\n", "models/x.yml: the file is not in UTF-8: save it in UTF-8"),
+        (
+            "models/x.yml",
+            "# \xe9t\xe9\n",
+            "models/x.yml: the file is not in UTF-8: save it in UTF-8",
+        ),
         (
             "models/x.yml",
             "models: [{name: plain, config: {access: secret}}]",

@@ -13,7 +13,7 @@ def test_a_materialization_that_no_project_has_is_refused_with_its_line(tmp_path
     (folder / "macros" / "own.sql").write_text(
         "{% materialization own, default %}{{ return({'relations': []}) }}{% endmaterialization %}"
     )
-    for name, word in (("a", "tabel"), ("b", "materialized_view"), ("c", "own"), ("d", "table")):
+    for name, word in (("a", "tables"), ("b", "materialized_view"), ("c", "own"), ("d", "table")):
         (folder / "models" / f"{name}.sql").write_text(
             f"\n{{{{ config(materialized='{word}') }}}} select 1 as a"
         )
@@ -23,7 +23,7 @@ def test_a_materialization_that_no_project_has_is_refused_with_its_line(tmp_path
     assert [(mistake.code, mistake.message) for mistake in mistakes] == [
         (
             "MATERIALIZATION_UNKNOWN",
-            "models/a.sql:2: model a: found materialized tabel, did you mean table?",
+            "models/a.sql:2: model a: found materialized tables, did you mean table?",
         ),
         (
             "MATERIALIZATION_UNKNOWN",
