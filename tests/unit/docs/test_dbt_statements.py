@@ -274,7 +274,9 @@ TESTS: dict[str, tuple[str, ...]] = {
         "unit/project/dbt_invocations::another_connection_method_is_refused",
     ),
     "Packages that are installed": ("unit/project/dbt::a_package_that_is_not_installed_is_told",),
-    "Models in SQL": ("unit/plan/project_plans::a_model_in_python_is_full_and_says_why",),
+    "Models in SQL": (
+        "unit/project/dbt::a_model_in_python_is_refused_with_its_file_before_anything_runs",
+    ),
 }
 
 
