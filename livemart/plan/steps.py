@@ -26,7 +26,7 @@ _DEEPEST = 3
 _MOST_TRIED = 24
 # Each text numbers its mentions of tables, and the parser those subqueries that have no name.
 _NUMBERED = re.compile(r"__livemart_\d+__|\b_\d+(?=\.)")
-# Of the words of a reason: longer SQL is cut off there at other places.
+# So many signs of a reason are compared: its SQL may be cut off behind them.
 _COMPARED = 50
 
 
