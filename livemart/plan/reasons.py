@@ -16,6 +16,7 @@ REASON_CODES = frozenset(
     {
         "EXPRESSION_NOT_DETERMINISTIC",
         "NONDETERMINISTIC_ORDER",
+        "NEW_MODEL",
         "NONDETERMINISTIC_AGG",
         "NOT_ADDITIVE",
         "NOT_CARRIED_ON",
