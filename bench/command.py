@@ -14,7 +14,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.freshness import ROOT
-from bench.refresh import report
+from bench.refresh import report, working_folder
 from demo.market import Market
 from demo.records import Order
 from livemart.land.hand_over import hand_over
@@ -39,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--days", type=int, default=15, help="of orders, built before the first")
     parser.add_argument("--folder", type=Path, help="where to work (1 GB); made and removed")
     given = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as name:
-        folder, landing = Path(name), Path(name) / "landing"
+    with working_folder(given.folder) as folder:
+        landing = folder / "landing"
         market = Market(_SEED, restaurants=40, orders_per_day=2_000)
         market.history(landing, datetime.now(UTC), days=given.days)
         say(f"built in {run_command(folder, 'build'):.1f} s")

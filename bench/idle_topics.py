@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,7 @@ from statistics import median
 
 from bench.command import run_command, say
 from bench.freshness import ROOT
-from bench.refresh import report
+from bench.refresh import report, working_folder
 from demo.delivery import Deliver, hand_over_lines
 from demo.market import Market
 from demo.topic import OrderTopic
@@ -32,8 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=11, help="of each kind")
     parser.add_argument("--days", type=int, default=2, help="of orders, built before the first")
     given = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="livemart-bench-") as name:
-        folder = Path(name)
+    with working_folder(None) as folder:
         for part in ("kafka", "files", "topic"):
             (folder / part).mkdir()
         with running_kafka(folder / "kafka") as kafka:

@@ -15,7 +15,6 @@ import argparse
 import json
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,7 +27,7 @@ import pyarrow.parquet as pq
 from bench.http_ingest import measure_http
 from bench.order_logs import LOG_KINDS, order_log, peer_jars
 from bench.orders import COLUMNS, orders_of, source_of
-from bench.refresh import label_of, report
+from bench.refresh import label_of, report, working_folder
 from bench.resident_memory import ResidentMemory
 from livemart.delta.warehouse import Warehouse
 from livemart.land.landing import Landing
@@ -64,11 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
     parser.add_argument("--folder", type=Path, help="where to work (2 GB)")
     given = parser.parse_args(arguments)
-    if given.folder is not None:
-        given.folder.mkdir(parents=True, exist_ok=True)
     is_whole = True
-    with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as folder:
-        root = Path(folder)
+    with working_folder(given.folder) as root:
         settings = load_settings(
             {"warehouse": str(root / "warehouse"), "landing": str(root / "landing")}, environ={}
         )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -42,7 +41,7 @@ from bench.models_project import (
     write_project,
 )
 from bench.models_project import models as written_models
-from bench.refresh import report
+from bench.refresh import report, working_folder
 from livemart.delta.warehouse import Warehouse
 from livemart.epoch import epoch_micros
 from livemart.plan.project_plans import ProjectPlans
@@ -186,11 +185,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3, help="refreshes as a command")
     parser.add_argument("--folder", type=Path, help="where to work (2 GB)")
     given = parser.parse_args(arguments)
-    if given.folder is not None:
-        given.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as name:
-        _measure_plans(Path(name) / "planned", given.planned)
-        folder, bench = Path(name) / "mart", _Bench(given.models, given.rows, given.records)
+    with working_folder(given.folder) as root:
+        _measure_plans(root / "planned", given.planned)
+        folder, bench = root / "mart", _Bench(given.models, given.rows, given.records)
         is_equal = bench.measure_ticks(folder, given.warm_up, given.batches)
         bench.measure_commands(folder, given.rounds)
     report("models_equal", int(is_equal))

@@ -21,7 +21,6 @@ import random
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -30,7 +29,7 @@ from statistics import median
 from typing import Any
 
 from bench.pulls import measure_peer, measure_pulls
-from bench.refresh import report
+from bench.refresh import report, working_folder
 from bench.serving_store import restaurant_id
 from livemart.serve.auth.tokens import TokenStore
 
@@ -70,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="where to work (1 GB); made and removed")
     given = parser.parse_args(arguments)
     require_files(max(given.idle, given.clients) + _CONNECTIONS + _FEW_FILES)
-    with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as folder:
-        warehouse = Path(folder) / "warehouse"
+    with working_folder(given.folder) as folder:
+        warehouse = folder / "warehouse"
         url = f"sqlite:///{warehouse}/_livemart/serving.db"
         run_publisher(url, given.restaurants, 1)
         given.token, given.greedy_token = make_tokens(url)
@@ -123,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.pipeline:
             from bench.freshness import measure_freshness
 
-            delays = measure_freshness(Path(folder) / "live", given.files, say)
+            delays = measure_freshness(folder / "live", given.files, say)
             report("file_to_page_p50_s", percentile(delays, 0.5))
             report("file_to_page_p95_s", percentile(delays, 0.95))
             report("file_to_page_slowest_s", max(delays))
@@ -178,14 +177,14 @@ def beside(module: str, address: Address, *arguments: str) -> Iterator[Callable[
     command = [sys.executable, "-m", module, address[0], str(address[1]), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
-    if not process.stdout.readline():
-        raise RuntimeError(f"{module} ended with {process.wait(30)} before it was connected")
 
     def end() -> Any:
         process.terminate()
         return json.loads(process.communicate(timeout=60)[0])
 
     try:
+        if not process.stdout.readline():
+            raise RuntimeError(f"{module} ended with {process.wait(30)} before it was connected")
         yield end
     finally:
         process.kill()

@@ -16,7 +16,6 @@ import argparse
 import json
 import sqlite3
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -32,6 +31,7 @@ from deltalake import DeltaTable
 from bench.history import History
 from bench.live import STEP, Batch, make_batches
 from bench.mart import Mart, open_mart
+from bench.refresh import working_folder
 from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.delta.warehouse import Warehouse
 from livemart.observe.logs import configure_logs
@@ -203,21 +203,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(text: str) -> None:
         print(f"{time.monotonic() - began:7.1f} s  {text}", file=sys.stderr, flush=True)
 
-    if given.folder is not None:
-        given.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="livemart-soak-", dir=given.folder) as folder:
+    with working_folder(given.folder) as folder:
         with _shortened(given.retention, given.upkeep, given.snapshots):
             history = History(given.orders, _SEED)
             batches: list[Batch] = make_batches(history, max(given.at), given.batch)
-            store = f"sqlite:///{StateFolder(Path(folder, 'warehouse')).path / 'serving.db'}"
+            store = f"sqlite:///{StateFolder(folder / 'warehouse').path / 'serving.db'}"
             flags = {"store": store, "change_retention": f"{given.retention}s", "memory": "2g"}
-            with open_mart(Path(folder), say, flags=flags) as mart:
+            with open_mart(folder, say, flags=flags) as mart:
                 mart.fill(history)
                 mart.build()
                 soak = Soak(mart, given.at)
                 if len(mart.refresh(batches)) != len(batches):
                     raise RuntimeError(f"{len(mart.rounds)} of {len(batches)} batches ran")
-                _, is_equal = mart.recompute(Path(folder, "scratch"))
+                _, is_equal = mart.recompute(folder / "scratch")
         for name, value in _figures(soak.looks):
             print(json.dumps({"figure": name, "value": round(value, 4)}), flush=True)
         print(json.dumps({"figure": "answers_equal", "value": int(is_equal)}), flush=True)
