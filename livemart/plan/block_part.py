@@ -14,8 +14,8 @@ from sqlglot import TokenType, exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.blocks import Block, Blocks, numbered, outside_of_brackets
-from livemart.plan.build.correlated import items_of_from
 from livemart.plan.cut import Cut, hole_of
+from livemart.plan.reading.correlated import items_of_from
 from livemart.plan.relations.aggregate_calls import aggregate_calls
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.parse import parse, qualified, tokens_of

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from livemart.plan.build.guards import check_window_notes, passes_sessions_on
 from livemart.plan.cut import Cut, cut_limit, with_row_count
 from livemart.plan.cut_blocks import cuts_of_blocks
 from livemart.plan.plan import Full, Inputs, Plan, QueryStage, Staged, Steps
+from livemart.plan.reading.guards import check_window_notes, passes_sessions_on
 from livemart.plan.sql.flatten import Flat, is_stage_relation
 from livemart.plan.sql.parse import parse
 from livemart.plan.strategies.signed import NO_COUNT_OF_ROWS, Append, Signed

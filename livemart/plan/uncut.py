@@ -14,7 +14,9 @@ from functools import cache
 from sqlglot import exp
 
 from livemart.errors import first_lines
-from livemart.plan.build.guards import (
+from livemart.plan.notes import KnownRelations, growth, notes_of
+from livemart.plan.plan import FinalFlag, Full, Inputs, Moving, Plan, Strategy
+from livemart.plan.reading.guards import (
     check_functions,
     check_group_aliases,
     check_names,
@@ -22,11 +24,9 @@ from livemart.plan.build.guards import (
     check_windows,
     group_aliases,
 )
-from livemart.plan.build.join_order import has_comma_joins
-from livemart.plan.build.scopes import Query, build_query
-from livemart.plan.build.using import mark_written
-from livemart.plan.notes import KnownRelations, growth, notes_of
-from livemart.plan.plan import FinalFlag, Full, Inputs, Moving, Plan, Strategy
+from livemart.plan.reading.join_order import has_comma_joins
+from livemart.plan.reading.scopes import Query, build_query
+from livemart.plan.reading.using import mark_written
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.clock import CLOCK_COLUMN, comparisons_in
 from livemart.plan.relations.relation import Renaming, Scan, bare, column

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from livemart.plan.build.scopes import Query
+from livemart.plan.reading.scopes import Query
 from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.gate import Gate, GrandTotal, WindowGate
 from livemart.plan.relations.generate import Generate

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from livemart.plan.build.scopes import Query
+from livemart.plan.reading.scopes import Query
 from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_values

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 from sqlglot import exp, parse_one
 
-from livemart.plan.build.scopes import Query
+from livemart.plan.reading.scopes import Query
 from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.clock import OF_ANY_TYPE, clock_values, is_clock_value
 from livemart.plan.relations.gate import Aggregate, Gate, GrandTotal

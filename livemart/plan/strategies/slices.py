@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from livemart.plan.build.scopes import Query
+from livemart.plan.reading.scopes import Query
 from livemart.plan.relations.clock import ClockBound
 from livemart.plan.relations.gate import Gate
 from livemart.plan.relations.generate import Generate

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from livemart.plan import block_part, cut
-from livemart.plan.build import scopes
+from livemart.plan.reading import scopes
 from livemart.plan.relations import relation
 from livemart.plan.relations.gate import Gate, WindowGate
 from livemart.plan.relations.key_query import KeyQuery

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from livemart.plan.build.correlated import items_of_from, joined_lateral
-from livemart.plan.build.join_order import facts_first, joins_in_order, keys_with
-from livemart.plan.build.subqueries import (
+from livemart.plan.reading.correlated import items_of_from, joined_lateral
+from livemart.plan.reading.join_order import facts_first, joins_in_order, keys_with
+from livemart.plan.reading.subqueries import (
     Parameter,
     is_within_query,
     only_scan,
@@ -21,7 +21,7 @@ from livemart.plan.build.subqueries import (
     scalar_value,
     unsupported,
 )
-from livemart.plan.build.using import merge_keys
+from livemart.plan.reading.using import merge_keys
 from livemart.plan.reasons import refusal
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import OF_ANY_TYPE, clock_value, clock_values

@@ -11,7 +11,7 @@ from datetime import timedelta
 from sqlglot import exp
 
 from livemart.intervals import parse_interval
-from livemart.plan.build.subqueries import unsupported
+from livemart.plan.reading.subqueries import unsupported
 from livemart.plan.reasons import READS_A_NOTE, refusal
 from livemart.plan.relations.relation import bare
 from livemart.plan.sql.determinism import function_name, is_bare_function, line_of, steady_way

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp, parse_one
 
-from livemart.plan.build.join_order import facts_first, has_comma_joins, joins_in_order
+from livemart.plan.reading.join_order import facts_first, has_comma_joins, joins_in_order
 
 
 @pytest.mark.parametrize(

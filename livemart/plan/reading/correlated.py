@@ -11,7 +11,7 @@ from itertools import chain, islice
 
 from sqlglot import exp
 
-from livemart.plan.build.subqueries import refuse_subqueries, unsupported
+from livemart.plan.reading.subqueries import refuse_subqueries, unsupported
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.aggregate_calls import (
     aggregate_calls,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from livemart.plan.build.correlated import beside_answer
-from livemart.plan.build.from_clause import Environment, FromClause, ScanOf
-from livemart.plan.build.groups_and_windows import aggregated, window_struct, windowed
-from livemart.plan.build.subqueries import (
+from livemart.plan.reading.correlated import beside_answer
+from livemart.plan.reading.from_clause import Environment, FromClause, ScanOf
+from livemart.plan.reading.groups_and_windows import aggregated, window_struct, windowed
+from livemart.plan.reading.subqueries import (
     Parameter,
     is_within_query,
     refuse_attached,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from livemart.plan.build.subqueries import refuse_subqueries
+from livemart.plan.reading.subqueries import refuse_subqueries
 from livemart.plan.reasons import Reason, refusal
 from livemart.plan.relations.aggregate_calls import (
     aggregate_calls,
