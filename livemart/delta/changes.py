@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from livemart.arrow.bags import WEIGHT, net_rows
 from livemart.arrow.variants import nothing_of
 from livemart.delta.cache import SizedTables
-from livemart.delta.log import Action, LogFile, log_file, read_entry
+from livemart.delta.log import Action, LogFile
+from livemart.delta.open_tables import OpenTables
 from livemart.delta.parquet import TooManyRowsError, read_change_file
 from livemart.delta.table_schema import OnlySparkError
 from livemart.errors import RefreshError, first_lines
 from livemart.limits import MOST_CHANGED_ROWS
-from livemart.storage.storage import Storage
 
 # For each table: a reader is one snapshot behind, which is one or two commits.
 _CACHED_VERSIONS = 16
@@ -33,35 +33,36 @@ _CAME = ["insert", "update_postimage"]
 class NetChanges:
     """Net changes by commit, the newest of them kept in memory, up to a number of bytes."""
 
-    def __init__(self, most_bytes: int = 256 << 20) -> None:
+    def __init__(self, tables: OpenTables, most_bytes: int = 256 << 20) -> None:
+        self._tables = tables
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._changes = SizedTables[LogFile]()
         self._newest: dict[str, deque[LogFile]] = {}
         self._too_large: set[LogFile] = set()
 
-    def keep(self, table: Storage, version: int, change: pa.Table) -> None:
+    def keep(self, relation: str, version: int, change: pa.Table) -> None:
         """Keep the net change of a commit, of the form that `between` returns."""
-        file = log_file(table, version)
+        file = self._tables.log_file(relation, version)
         if file is None:
             return
         with self._lock:
             self._changes.take(file)
             self._changes.add(file, change)
             # Counted, not by version: commits of others come between, and are not kept.
-            newest = self._newest.setdefault(table.location.url, deque())
+            newest = self._newest.setdefault(relation, deque())
             newest.append(file)
             if len(newest) > _CACHED_VERSIONS:
                 self._changes.take(newest.popleft())
             self._changes.shrink(self._most_bytes)
 
     def between(
-        self, table: Storage, relation: str, schema: pa.Schema, from_version: int, to_version: int
+        self, relation: str, schema: pa.Schema, from_version: int, to_version: int
     ) -> pa.Table:
         """Return the net change between two versions.
 
         Args:
-            relation: named in errors.
+            relation: `schema.identifier`.
             schema: plain schema at `to_version`.
             to_version: where it ends, not below `from_version`.
 
@@ -78,14 +79,14 @@ class NetChanges:
             )
         pieces, count = [], 0
         for version in range(from_version + 1, to_version + 1):
-            file = log_file(table, version)
+            file = self._tables.log_file(relation, version)
             with self._lock:
                 cached = None if file is None else self._changes.get(file)
                 is_too_large = file in self._too_large
             fits = cached is not None and cached.drop_columns([WEIGHT]).schema.equals(schema)
             piece = cached if fits else None
             if piece is None and not is_too_large:
-                piece = _logged_change(table, relation, version, schema)
+                piece = _logged_change(self._tables, relation, version, schema)
             if piece is None:
                 if file is not None:
                     # Each reader of the table asks for it.
@@ -108,14 +109,14 @@ def _too_large(relation: str, version: int) -> RefreshError:
 
 
 def _logged_change(
-    table: Storage, relation: str, version: int, schema: pa.Schema
+    tables: OpenTables, relation: str, version: int, schema: pa.Schema
 ) -> pa.Table | None:
     """Read the net change of one commit from its change files, or from the files it swapped.
 
     Returns:
         As `between`; None if these hold more rows than are held in memory.
     """
-    entry = read_entry(table, version)
+    table, entry = tables.storage(relation), tables.entry(relation, version)
     if entry is None:
         raise changes_unavailable(relation, version, "its log entry was removed")
     # The files of a change that Spark wrote say of each row whether it came or went.

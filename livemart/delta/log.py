@@ -12,7 +12,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,11 @@ class LogEntry:
     adds: Sequence[Action] = field(repr=False)
     removes: Sequence[Action] = field(repr=False)
     cdc: Sequence[Action] = field(repr=False)
+
+    @property
+    def action_count(self) -> int:
+        """The number of files that it names."""
+        return len(self.adds) + len(self.removes) + len(self.cdc)
 
 
 def has_commits(table: Storage) -> bool:
@@ -97,12 +102,6 @@ def read_entry(table: Storage, version: int) -> LogEntry | None:
         removes=removes,
         cdc=actions.get("cdc", []),
     )
-
-
-def read_entries(table: Storage, after: int, through: int) -> Iterator[LogEntry | None]:
-    """Yield the commits `after` < version <= `through`; None for one whose file is gone."""
-    for version in range(after + 1, through + 1):
-        yield read_entry(table, version)
 
 
 def log_json(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Keeps tables open, so that asking for a version costs two looks and no replay of the log.
 
 Used by the warehouse alone. If a table was dropped, created again or written by others, the next
-question notices.
+question notices. In a batch only the first one looks: in a bucket each look is a request.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from livemart.delta.cache import FileCache
-from livemart.delta.log import LogFile, has_commits, log_file
+from livemart.delta.log import LogEntry, LogFile, has_commits, log_file, read_entry
 from livemart.delta.version import SharedFiles, TableVersion, version_gone
 from livemart.errors import RefreshError
 from livemart.project.declared.partition_columns import CODE, FAR_HINT, far
 from livemart.storage.storage import Storage
 
 _CACHED_INDEXES = 64
+_CACHED_ENTRIES = 256
+# The first commit of a large table names more files than are worth keeping.
+_MOST_ACTIONS = 100
 # The message of deltalake 1.6.6 about a partition of the log.
 _UNREAD = re.compile(r"Failed to parse value '(.*)' as '(date|timestamp|timestamp_ntz)'")
 
@@ -36,6 +39,10 @@ class _Handle:
     table: DeltaTable | None = None
     index: TableVersion | None = None
     log_file: LogFile | None = None
+    period: int = 0
+    """The period in which the newest version was looked up."""
+    log_files: dict[int, LogFile] = field(default_factory=dict)
+    """By version, those that were looked up in this period."""
 
 
 def open_table(storage: Storage, version: int | None = None) -> DeltaTable:
@@ -52,6 +59,39 @@ class OpenTables:
         self._handles: dict[str, _Handle] = {}
         self._files = FileCache(cache_bytes)
         self._indexes: OrderedDict[LogFile, TableVersion] = OrderedDict()
+        self._entries: OrderedDict[LogFile, LogEntry] = OrderedDict()
+        # Grows whenever earlier looks no longer count.
+        self._period = 1
+        self._is_only_writer = False
+
+    @contextmanager
+    def only_writer(self) -> Iterator[None]:
+        """Look at each table once within the block, and after each commit of this object.
+
+        See `look_again` and `written_beside`.
+        """
+        self.look_again()
+        self._is_only_writer = True
+        try:
+            yield
+        finally:
+            self._is_only_writer = False
+
+    def look_again(self, relation: str | None = None) -> None:
+        """Look at a table again at the next question, or at all of them."""
+        if relation is None:
+            self._period += 1
+            return
+        handle = self._handle(relation)
+        with handle.lock:
+            handle.period = 0
+
+    def written_beside(self) -> None:
+        """Look at every question from now on: others write tables within the block, too."""
+        self._is_only_writer = False
+
+    def _is_known(self, handle: _Handle) -> bool:
+        return self._is_only_writer and handle.period == self._period
 
     def storage(self, relation: str) -> Storage:
         """Return the storage of `schema.identifier`."""
@@ -61,7 +101,8 @@ class OpenTables:
     def held(self, relation: str) -> Iterator[tuple[DeltaTable, TableVersion]]:
         """Give a table at its newest version, and that version's files.
 
-        No other code here commits to the table within the block.
+        No other code here commits to the table within the block, which calls `look_again` once it
+        has committed. An error may have come after a commit.
 
         Raises:
             RefreshError: TABLE_MISSING.
@@ -70,7 +111,11 @@ class OpenTables:
         with handle.lock:
             newest = self.newest(relation)
             assert handle.table is not None
-            yield handle.table, newest
+            try:
+                yield handle.table, newest
+            except BaseException:
+                handle.period = 0
+                raise
 
     def _handle(self, relation: str) -> _Handle:
         with self._lock:
@@ -84,23 +129,64 @@ class OpenTables:
         """Return the newest version's files, from the open handle if that is still newest."""
         handle = self._handle(relation)
         with handle.lock:
+            if handle.index is not None and self._is_known(handle):
+                return handle.index
+            # As of before the look: it may be outdated by the time it ends.
+            period = self._period
+            handle.period = 0
+            following = None
             if handle.index is not None and handle.table is not None:
                 version = handle.index.version
                 newest, following = (log_file(handle.storage, it) for it in (version, version + 1))
                 if newest != handle.log_file:
                     handle.table = None  # dropped, or created again
-                elif following is None:
-                    return handle.index
-                else:
+                elif following is not None:
                     try:
                         handle.table.update_incremental()
                     except DeltaError:
                         handle.table = None
-            if handle.table is None:
-                handle.table = self.open(relation)
-            handle.index = TableVersion(handle.table, relation, handle.storage, handle.shared)
-            handle.log_file = log_file(handle.storage, handle.index.version)
+            if handle.table is None or handle.index is None or following is not None:
+                handle.table = handle.table or self.open(relation)
+                handle.index = TableVersion(handle.table, relation, handle.storage, handle.shared)
+                handle.log_file = log_file(handle.storage, handle.index.version)
+            handle.period = period
+            handle.log_files.clear()
+            if handle.log_file is not None:
+                handle.log_files[handle.index.version] = handle.log_file
             return handle.index
+
+    def exists(self, relation: str) -> bool:
+        """Return whether the folder holds a Delta table."""
+        handle = self._handle(relation)
+        return self._is_known(handle) or has_commits(handle.storage)
+
+    def log_file(self, relation: str, version: int) -> LogFile | None:
+        """Return the identity of a commit's file; None if it was removed, or never written."""
+        handle = self._handle(relation)
+        if not self._is_known(handle):
+            return log_file(handle.storage, version)
+        with handle.lock:
+            file = handle.log_files.get(version) or log_file(handle.storage, version)
+            if file is not None:
+                handle.log_files[version] = file
+            return file
+
+    def entry(self, relation: str, version: int) -> LogEntry | None:
+        """Return the entry of a commit; None if its file was removed, or never written."""
+        file = self.log_file(relation, version)
+        if file is None:
+            return None
+        with self._lock:
+            if file in self._entries:
+                self._entries.move_to_end(file)
+                return self._entries[file]
+        entry = read_entry(self.storage(relation), version)
+        if entry is not None and entry.action_count <= _MOST_ACTIONS:
+            with self._lock:
+                self._entries[file] = entry
+                while len(self._entries) > _CACHED_ENTRIES:
+                    self._entries.popitem(last=False)
+        return entry
 
     def open(self, relation: str, version: int | None = None) -> DeltaTable:
         """Open a table. Raises RefreshError TABLE_MISSING, VERSION_GONE, PARTITION_VALUES_LOST."""
@@ -127,7 +213,7 @@ class OpenTables:
         """Return the files of a version; newest if None. Raises RefreshError VERSION_GONE."""
         if version is None:
             return self.newest(relation)
-        file = log_file(self.storage(relation), version)
+        file = self.log_file(relation, version)
         with self._lock:
             if file is not None and file in self._indexes:
                 self._indexes.move_to_end(file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,9 +30,6 @@ from livemart.delta.changes import NetChanges, changes_unavailable
 from livemart.delta.log import (
     Action,
     LogEntry,
-    has_commits,
-    read_entries,
-    read_entry,
 )
 from livemart.delta.open_tables import OpenTables
 from livemart.delta.partitions import without_blank_partitions
@@ -90,7 +88,7 @@ class Warehouse:
         self._storage = place if isinstance(place, Storage) else open_storage(place)
         cache_bytes = usual_bytes() if cache_bytes is None else cache_bytes
         self._tables = OpenTables(self._storage, cache_bytes)
-        self._changes = NetChanges(cache_bytes // 4)
+        self._changes = NetChanges(self._tables, cache_bytes // 4)
         self._of_spark: set[str] = set()
 
     @property
@@ -119,9 +117,28 @@ class Warehouse:
         """Return the text after FROM by which Spark reads the table itself, at a version."""
         return f"delta.{quoted(self.location(relation).spark_url)} version as of {version}"
 
+    def only_writer(self) -> AbstractContextManager[None]:
+        """Look at each table once within the block: no one but this object writes to tables.
+
+        Commits of this object are seen at once. Commits of others are seen after `look_again`, or
+        once `written_beside` was called.
+        """
+        return self._tables.only_writer()
+
+    def look_again(self) -> None:
+        """Look at each table at the next question, also within `only_writer`."""
+        self._tables.look_again()
+
+    def written_beside(self) -> None:
+        """Look at tables at every question until the block of `only_writer` ends.
+
+        To be called before Spark or dbt write to a table.
+        """
+        self._tables.written_beside()
+
     def exists(self, relation: str) -> bool:
         """Return whether the folder holds a Delta table."""
-        return has_commits(self.storage(relation))
+        return self._tables.exists(relation)
 
     def relations(self, identifier: str | None = None) -> list[str]:
         """Return `schema.identifier` of each table, or of those with one identifier, sorted.
@@ -262,9 +279,7 @@ class Warehouse:
         schema = self.arrow_schema(relation, to_version)
         if reason := self._unreadable_between(relation, from_version, to_version):
             raise changes_unavailable(relation, to_version, reason)
-        return self._changes.between(
-            self.storage(relation), relation, schema, from_version, to_version
-        )
+        return self._changes.between(relation, schema, from_version, to_version)
 
     def _unreadable_between(self, relation: str, v0: int, v1: int) -> str | None:
         """Return why only Spark can read the changes v0 < version <= v1, None if it is not so."""
@@ -320,7 +335,7 @@ class Warehouse:
                     f"{relation}: version {index.version}: {error}",
                     hint="check that the model's key is unique, then run build",
                 ) from error
-            self._checkpoint(relation, version)
+            self._committed(relation, version)
         if written:
             # The reader of the change reads it: it may be more than memory should hold.
             return Commit(version, rows.num_rows)
@@ -328,7 +343,7 @@ class Warehouse:
         change = rows.select(index.schema.names).append_column(
             pa.field(WEIGHT, pa.int64(), nullable=False), weights
         )
-        self._changes.keep(self.storage(relation), version, change)
+        self._changes.keep(relation, version, change)
         return Commit(version, rows.num_rows)
 
     def write(self, relation: str, rows: pa.Table, *, key: Sequence[str] = ()) -> list[Action]:
@@ -372,7 +387,7 @@ class Warehouse:
                 version = commit_rows(index, rows, tag=tag)
             except Taken as error:
                 raise _table_changed(relation, index.version) from error
-            self._checkpoint(relation, version)
+            self._committed(relation, version)
         return Commit(version, rows.num_rows)
 
     def create(self, relation: str, schema: pa.Schema, *, partition_by: Sequence[str] = ()) -> None:
@@ -387,6 +402,7 @@ class Warehouse:
             configuration=dict(TABLE_PROPERTIES),
             storage_options=storage.options(),
         )
+        self._tables.look_again(relation)
 
     def add_columns(self, relation: str, fields: Sequence[pa.Field], tag: Tag) -> None:
         """Add nullable columns at the end of a table; existing rows hold NULL in them."""
@@ -398,6 +414,7 @@ class Warehouse:
                 app_transactions=[Transaction(tag.app_id, tag.version)]
             ),
         )
+        self._tables.look_again(relation)
         # Files without the column say nothing of its NULLs.
         self.correct(relation)
 
@@ -417,7 +434,7 @@ class Warehouse:
                 version = commit_types(table, index, plain_schema(schema), tag)
             except Taken as error:
                 raise _table_changed(relation, index.version) from error
-            self._checkpoint(relation, version)
+            self._committed(relation, version)
 
     def correct(
         self, relation: str, *, seconds: float = _CORRECTION_S, looks_into_files: bool = False
@@ -446,7 +463,7 @@ class Warehouse:
             except Taken:
                 return 0, False
             if count:
-                self._checkpoint(relation, index.version + 1)
+                self._committed(relation, index.version + 1)
         self._of_spark.discard(relation)
         return count, is_whole
 
@@ -474,7 +491,7 @@ class Warehouse:
             except Taken:
                 return 0
             if count:
-                self._checkpoint(relation, index.version + 1)
+                self._committed(relation, index.version + 1)
         return count
 
     def keep_for(self, relation: str, retention: timedelta) -> bool:
@@ -491,7 +508,7 @@ class Warehouse:
             except Taken:
                 return False
             if is_given:
-                self._checkpoint(relation, index.version + 1)
+                self._committed(relation, index.version + 1)
         return is_given
 
     def written_by_spark(self, relation: str) -> None:
@@ -510,13 +527,13 @@ class Warehouse:
 
     def metadata_of(self, relation: str, version: int) -> Mapping[str, str]:
         """Return the metadata of a commit's tag; empty if it had none or its entry is gone."""
-        entry = read_entry(self.storage(relation), version)
+        entry = self._tables.entry(relation, version)
         return {} if entry is None else entry.metadata
 
     def tagged_entry(self, relation: str, tag: Tag) -> LogEntry | None:
         """Return the commit that carries a tag; None if none does, or its entry is gone."""
         for version in range(self.version(relation), -1, -1):
-            entry = read_entry(self.storage(relation), version)
+            entry = self._tables.entry(relation, version)
             if entry is None or entry.transactions.get(tag.app_id) == tag.version:
                 return entry
         return None
@@ -527,9 +544,10 @@ class Warehouse:
         A commit whose log entry is gone is None: whether it changed data is unknown. `OPTIMIZE` and
         `VACUUM` are not in the list.
         """
+        entries = (self._tables.entry(relation, it) for it in range(v0 + 1, v1 + 1))
         return [
             entry
-            for entry in read_entries(self.storage(relation), v0, v1)
+            for entry in entries
             if entry is None or entry.changes_data or entry.table_id is not None
         ]
 
@@ -538,7 +556,9 @@ class Warehouse:
         with self._tables.held(relation) as (table, _):
             return _is_tagged(table, tag)
 
-    def _checkpoint(self, relation: str, version: int) -> None:
+    def _committed(self, relation: str, version: int) -> None:
+        """Look at a table again after a commit, and write the checkpoint that is due."""
+        self._tables.look_again(relation)
         if is_checkpointed(relation, version):
             require_right_to_write(self.location(relation))
             with self._tables.held(relation) as (table, _):

@@ -94,17 +94,18 @@ class BatchRunner:
             root = runtime.settings.warehouse
             started_at = run_start(root, self.epoch, landed.batch_id, started_at)
         runtime.dbt.run = run_of(self.epoch, landed.batch_id, started_at)
-        batch = self._draft("refresh", landed, frontier, started_at)
-        questions = BatchQuestions(runtime, asks_all=not self._has_refreshed)
-        while True:
-            questions.begin_again()
-            try:
-                outcome = self._run(self._started(batch, frontier), questions)
-            except SqlChanged:
-                # Models that it has finished keep their state: their SQL is the same.
-                continue
-            self._has_refreshed = True
-            return outcome
+        with runtime.warehouse.only_writer():
+            batch = self._draft("refresh", landed, frontier, started_at)
+            questions = BatchQuestions(runtime, asks_all=not self._has_refreshed)
+            while True:
+                questions.begin_again()
+                try:
+                    outcome = self._run(self._started(batch, frontier), questions)
+                except SqlChanged:
+                    # Models that it has finished keep their state: their SQL is the same.
+                    continue
+                self._has_refreshed = True
+                return outcome
 
     def build(self, landed: LandedBatch) -> BatchOutcome:
         """Run the whole project through dbt on the landed tables and append one snapshot row.
@@ -256,6 +257,7 @@ class BatchRunner:
         )
         questions.ask_views(inputs)
         tags = Tags(self.epoch, batch.landed.batch_id)
+        runtime.warehouse.look_again()
         refuse_writes_since(starts, frontier, runtime.plans.stored, runtime.warehouse, tags)
         if any(rebuild.code == "NEW_MODEL" for rebuild in batch.rebuilds.values()):
             register(runtime.spark, runtime.settings.warehouse, runtime.project)

@@ -350,6 +350,7 @@ def renew_test_tables(
 
 
 def _drop(spark: SparkSession, warehouse: Warehouse, relation: str) -> None:
+    warehouse.written_beside()
     spark.sql(f"drop table if exists {name_of(relation)}")
     # Spark leaves the files of a table that was given a location.
     jvm: Any = spark._jvm

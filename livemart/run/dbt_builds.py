@@ -142,6 +142,7 @@ def build_alone(runtime: Runtime, unique_id: str) -> None:
     register(runtime.spark, runtime.settings.warehouse, project, remakes_views=True)
     if not runtime.warehouse.exists(model.relation):
         # Its folder was removed, and dbt would add to the table that the catalog still names.
+        runtime.warehouse.written_beside()
         runtime.spark.sql(f"drop table if exists {name_of(model.relation)}")
     try:
         results = runtime.dbt.build(only=[unique_id], data_tests=False)

@@ -166,16 +166,13 @@ def load_runtime(
     from livemart.run.project_cache.cache import ProjectCache
     from livemart.spark.catalog import register
 
-    dbt = open_dbt(
-        settings,
-        compiling_session(start, settings.warehouse),
-        report,
-    )
+    warehouse = Warehouse(settings.warehouse, settings.cache_bytes)
+    session = compiling_session(start, settings.warehouse, before=warehouse.written_beside)
+    dbt = open_dbt(settings, session, report)
     report(StepBegan("reading the project"))
     files = project_files(settings)
     read_at = files.look()
     log = SnapshotLog(settings.warehouse)
-    warehouse = Warehouse(settings.warehouse, settings.cache_bytes)
     cache = ProjectCache(settings, read_at)
     cached = None
     # If dbt has work in any case, it reads the project, and does so beside Spark.
@@ -221,7 +218,11 @@ def reread(runtime: Runtime) -> Runtime:
     from livemart.plan.project_plans import ProjectPlans, require_policies
     from livemart.plan.undeclared_columns import require_declared
 
-    session = compiling_session(lambda: runtime.spark, runtime.settings.warehouse)
+    session = compiling_session(
+        lambda: runtime.spark,
+        runtime.settings.warehouse,
+        before=runtime.warehouse.written_beside,
+    )
     dbt = open_dbt(runtime.settings, session)
     dbt.run = runtime.dbt.run
     read_at = runtime.files.look()
@@ -379,6 +380,7 @@ def compiling_session(
     start: SessionFactory,
     warehouse: StoragePlace,
     versions: Callable[[], Mapping[str, int]] = lambda: {},
+    before: Callable[[], None] = lambda: None,
 ) -> SessionFactory:
     """Return a function that gives dbt a session, for models that ask for tables while compiling.
 
@@ -386,14 +388,19 @@ def compiling_session(
         start: gives the engine's session.
         warehouse: holds the tables.
         versions: of tables, by relation, if not the newest are asked.
+        before: called before each statement of dbt, which may write.
     """
     from livemart.spark.catalog import register
 
     @cache
-    def session() -> SparkSession:
+    def registered() -> SparkSession:
         spark = start()
         register(spark, warehouse, versions=versions())
         return spark
+
+    def session() -> SparkSession:
+        before()
+        return registered()
 
     return session
 

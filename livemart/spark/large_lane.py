@@ -262,6 +262,7 @@ class LargeLane:
         }
         with self._lock:
             require_right_to_write(self._warehouse.place)
+            self._warehouse.written_beside()
             try:
                 for name, value in settings.items():
                     self._spark.conf.set(name, value)

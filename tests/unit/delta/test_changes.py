@@ -13,6 +13,7 @@ from livemart.arrow.bags import WEIGHT
 from livemart.delta import changes
 from livemart.delta.changes import NetChanges
 from livemart.delta.log import Action, log_file, log_name
+from livemart.delta.open_tables import OpenTables
 from livemart.delta.parquet import read_change_file
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
@@ -78,18 +79,19 @@ def test_a_change_of_too_many_rows_is_not_read(
 
 def test_changes_of_the_newest_commits_alone_stay_in_memory(tmp_path: Path) -> None:
     """Each batch leaves some: over a day they would fill what all of them may take."""
-    table = open_storage(tmp_path)
-    kept, schema = NetChanges(1 << 20), pa.schema([("n", pa.int64())])
+    tables = OpenTables(open_storage(tmp_path), 0)
+    table = tables.storage(RELATION)
+    kept, schema = NetChanges(tables, 1 << 20), pa.schema([("n", pa.int64())])
     # Some versions are of others: none of those is kept.
     for version in (*range(0, 60, 3), *range(60, 80)):
         # A reader of the log finds no row.
         table.put(log_name(version), b'{"commitInfo": {}}')
-        kept.keep(table, version, pa.table({"n": [version], WEIGHT: [1]}))
+        kept.keep(RELATION, version, pa.table({"n": [version], WEIGHT: [1]}))
 
     def found(version: int) -> bool:
         file = log_file(table, version)
         return file is not None and bool(
-            kept.between(table, RELATION, schema, version - 1, version).num_rows
+            kept.between(RELATION, schema, version - 1, version).num_rows
         )
 
     assert [version for version in range(1, 80) if found(version)] == list(range(64, 80))

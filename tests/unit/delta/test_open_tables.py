@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 
 import pyarrow as pa
+import pytest
 
+from livemart.delta.log import log_name
 from livemart.delta.warehouse import Warehouse
-from tests.unit.delta.small_tables import RELATION, SMALL, tag
+from livemart.errors import RefreshError
+from livemart.storage.local import LocalStorage
+from livemart.storage.storage import ObjectEntry
+from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
 
 def test_a_table_made_anew_is_seen_as_another(warehouse: Warehouse) -> None:
@@ -20,3 +26,95 @@ def test_a_table_made_anew_is_seen_as_another(warehouse: Warehouse) -> None:
 
     assert warehouse.table_id(RELATION) != first
     assert warehouse.read(RELATION, 1).to_pylist() == [{"id": 2, "name": "b"}]
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names that were looked at, each a request in a bucket."""
+    names: list[str] = []
+    head = LocalStorage.head
+
+    def noting(self: LocalStorage, name: str) -> ObjectEntry | None:
+        names.append(name)
+        return head(self, name)
+
+    monkeypatch.setattr(LocalStorage, "head", noting)
+    return names
+
+
+def _filled(warehouse: Warehouse) -> Warehouse:
+    warehouse.create(RELATION, SMALL)
+    warehouse.commit(RELATION, diff((1, "a", 0, 1)), tag(1))
+    return warehouse
+
+
+def _ask(warehouse: Warehouse) -> int:
+    """Ask for a table as a batch does, and return its version."""
+    version = warehouse.version(RELATION)
+    assert warehouse.exists(RELATION)
+    assert warehouse.is_tagged(RELATION, tag(1))
+    assert warehouse.changes(RELATION, 0, 1).num_rows == 1
+    assert warehouse.read(RELATION, 1).num_rows == 1
+    assert len(warehouse.data_changed_between(RELATION, 0, 1)) == 1
+    return version
+
+
+def test_the_only_writer_looks_at_a_table_once(warehouse: Warehouse, looks: list[str]) -> None:
+    _filled(warehouse)
+
+    with warehouse.only_writer():
+        _ask(warehouse)
+        looks.clear()
+        assert [_ask(warehouse) for _ in range(3)] == [1, 1, 1]
+        assert looks == []
+    _ask(warehouse)
+
+    assert log_name(2) in looks
+
+
+def test_the_only_writer_sees_its_commits(warehouse: Warehouse) -> None:
+    with _filled(warehouse).only_writer():
+        _ask(warehouse)
+        warehouse.commit(RELATION, diff((2, "b", 0, 1)), tag(2))
+        assert warehouse.version(RELATION) == 2
+        assert warehouse.changes(RELATION, 1, 2).num_rows == 1
+        warehouse.add_columns(RELATION, [pa.field("more", pa.int64())], tag(3))
+        assert warehouse.arrow_schema(RELATION).names == ["id", "name", "more"]
+
+
+def _remade(warehouse: Warehouse) -> None:
+    shutil.rmtree(warehouse.path(RELATION))
+    other = Warehouse(warehouse.root)
+    other.create(RELATION, SMALL)
+    other.commit(RELATION, diff((3, "c", 0, 1)), tag(1))
+
+
+def _committed(warehouse: Warehouse) -> None:
+    Warehouse(warehouse.root).commit(RELATION, diff((3, "c", 0, 1)), tag(2))
+
+
+@pytest.mark.parametrize("written", [_remade, _committed])
+@pytest.mark.parametrize("notice", [Warehouse.look_again, Warehouse.written_beside])
+def test_the_only_writer_notices_other_writers(
+    warehouse: Warehouse,
+    written: Callable[[Warehouse], None],
+    notice: Callable[[Warehouse], None],
+) -> None:
+    with _filled(warehouse).only_writer():
+        _ask(warehouse)
+        before = warehouse.table_id(RELATION), warehouse.version(RELATION)
+        notice(warehouse)
+        written(warehouse)
+        assert (warehouse.table_id(RELATION), warehouse.version(RELATION)) != before
+        assert {"id": 3, "name": "c"} in warehouse.read(RELATION).to_pylist()
+
+
+def test_the_only_writer_looks_again_after_a_conflict(warehouse: Warehouse) -> None:
+    with _filled(warehouse).only_writer():
+        _ask(warehouse)
+        _committed(warehouse)
+        with pytest.raises(RefreshError, match="TABLE_CHANGED"):
+            warehouse.commit(RELATION, diff((2, "b", 0, 1)), tag(3))
+        assert warehouse.version(RELATION) == 2
+        warehouse.commit(RELATION, diff((2, "b", 0, 1)), tag(3))
+    assert warehouse.read(RELATION).num_rows == 3
