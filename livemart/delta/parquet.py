@@ -34,6 +34,8 @@ _Part = tuple[PartitionValues, pa.Table]
 _SAMPLED_ROWS = 4_096
 # File systems hold names of so many bytes.
 _LONGEST_FOLDER = 255
+# A request for so much takes little longer than one for a few bytes.
+_ONE_REQUEST_BYTES = 1 << 20
 # One pool for the process: Parquet is read and written on one core a file.
 _POOL = ThreadPoolExecutor(max_workers=4, thread_name_prefix="data-files")
 _Item = TypeVar("_Item")
@@ -78,7 +80,7 @@ def read_change_file(
         TooManyRowsError: by its footer there are more than `most_rows`.
     """
     partition: PartitionValues = action.get("partitionValues") or {}
-    file = open_file(table, action["path"], pre_buffer=False)
+    file = open_file(table, action["path"], action.get("size"), pre_buffer=False)
     if most_rows is not None and file.metadata.num_rows > most_rows:
         raise TooManyRowsError(action["path"])
     present = set(file.schema_arrow.names) - set(partition)
@@ -92,11 +94,14 @@ def read_change_file(
     return completed(data, schema, values, file.metadata.num_rows)
 
 
-def open_file(table: Storage, path: str, *, pre_buffer: bool) -> pq.ParquetFile:
-    """Open a file that the log names. Raises FileNotFoundError."""
+def open_file(table: Storage, path: str, size: int | None, *, pre_buffer: bool) -> pq.ParquetFile:
+    """Open a file that the log names, of so many bytes. Raises FileNotFoundError."""
+    name, in_bucket = unquote(path), bool(table.location.scheme)
+    # pyarrow asks a bucket for the size, for the footer, and for the columns.
+    in_one_request = in_bucket and size is not None and size <= _ONE_REQUEST_BYTES
     return pq.ParquetFile(
-        unquote(path),
-        filesystem=table.filesystem(),
+        pa.BufferReader(table.get(name)) if in_one_request else name,
+        filesystem=None if in_one_request else table.filesystem(),
         coerce_int96_timestamp_unit="us",
         pre_buffer=pre_buffer,
     )

@@ -285,7 +285,7 @@ class TableVersion:
                         yield rows.combine_chunks()
 
     def _open(self, file: DataFile, *, pre_buffer: bool) -> pq.ParquetFile:
-        return open_file(self.storage, file.path, pre_buffer=pre_buffer)
+        return open_file(self.storage, file.path, file.size, pre_buffer=pre_buffer)
 
     def _key(self, path: str) -> str:
         return f"{self.storage.location.url}/{path}"
@@ -431,7 +431,11 @@ class TableVersion:
         missing = np.array([fragment is None for fragment in fragments], dtype=bool)
         for position, file in zip(np.flatnonzero(missing), self.files(missing), strict=True):
             guarantee = self.bounds.guarantee(int(position), file.partition, names)
-            fragment = _FORMAT.make_fragment(unquote(file.path), self._filesystem, guarantee)
+            # Else pyarrow asks a bucket for it.
+            size = file.size if self.storage.location.scheme else None
+            fragment = _FORMAT.make_fragment(
+                unquote(file.path), self._filesystem, guarantee, file_size=size
+            )
             fragments[position] = self._shared_fragments[file.path, names] = fragment
         if len(self._shared_fragments) > _KEPT_PER_FILE * (len(paths) + 1):
             present = set(paths)

@@ -15,11 +15,14 @@ import pytest
 
 from livemart.delta.parquet import (
     in_parallel,
+    open_file,
     read_change_file,
     write_change_files,
     write_files,
 )
 from livemart.storage.opening import open_storage
+from tests.services.bucket import Buckets
+from tests.storages import bucket_server, storage_in_bucket  # noqa: F401
 
 SCHEMA = pa.schema(
     [
@@ -225,3 +228,21 @@ def test_work_in_parallel_keeps_the_order_and_its_error() -> None:
     assert in_parallel(lambda number: number * 2, range(20)) == list(range(0, 40, 2))
     with pytest.raises(ZeroDivisionError):
         in_parallel(lambda number: 1 // number, [1, 0, 2])
+
+
+@pytest.mark.extended
+def test_a_small_file_of_a_bucket_comes_in_one_request(
+    bucket_server: Buckets,  # noqa: F811
+) -> None:
+    table = storage_in_bucket(bucket_server)
+    [action] = write_files(table, [({}, pa.table({"number": [1, 2]}))])
+    added = action["add"]
+    requests = bucket_server.count()["requests"]
+
+    with open_file(table, added["path"], added["size"], pre_buffer=True) as file:
+        assert file.read().to_pylist() == [{"number": 1}, {"number": 2}]
+    assert bucket_server.count()["requests"] == requests + 1
+    with open_file(table, added["path"], None, pre_buffer=True) as file:
+        assert file.read().to_pylist() == [{"number": 1}, {"number": 2}]
+    with pytest.raises(FileNotFoundError):
+        open_file(table, "missing.parquet", 100, pre_buffer=True)
