@@ -249,7 +249,8 @@ class Landing:
             SourceError: SOURCE_FILE_CHANGED, SOURCE_FILE_UNREADABLE, SCHEMA_DRIFT.
         """
         try:
-            return self._land(batch_id, files)
+            with self._warehouse.only_writer():
+                return self._land(batch_id, files)
         except OSError as error:
             if (name := self._folder.name_in(error)) is None:
                 raise

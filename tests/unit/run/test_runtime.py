@@ -95,10 +95,14 @@ def test_an_edit_plans_the_edited_model_and_its_readers(monkeypatch: pytest.Monk
     before = _project(shops, cities, totals, other)
     edited = replace(cities, compiled_code="select city, shop from m.shops")
     parts: Any = SimpleNamespace(
-        column_kinds=lambda relation: None, look=lambda: 1, run=None, warehouse=None
+        column_kinds=lambda relation: None,
+        look=lambda: 1,
+        run=None,
+        warehouse=None,
+        written_beside=None,
     )
     with monkeypatch.context() as patch:
-        patch.setattr(runtime, "compiling_session", lambda *_: None)
+        patch.setattr(runtime, "compiling_session", lambda *_, before: before)
         patch.setattr(runtime, "require_readable", lambda *_: None)
         running = Runtime(parts, parts, parts, parts, before, parts, parts, parts)
         planned: list[str] = []

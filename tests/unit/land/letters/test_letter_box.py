@@ -65,7 +65,7 @@ def test_letters_of_any_size_are_one_commit_or_none(
     left = list(folder.glob("*.parquet"))
     with monkeypatch.context() as patched, pytest.raises(OSError, match="no disk"):
         # After the commit, of which some are followed by a checkpoint.
-        patched.setattr(Warehouse, "_checkpoint", Mock(side_effect=OSError("no disk")))
+        patched.setattr(Warehouse, "_committed", Mock(side_effect=OSError("no disk")))
         box.commit()
     box.commit()
 

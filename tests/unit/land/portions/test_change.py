@@ -122,7 +122,7 @@ def test_files_of_a_commit_that_fails_late_stay(
     path = shop.deliver("orders/0.jsonl", lines(order(f"o{n}") for n in range(5)))
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="no disk"):
-        patched.setattr(Warehouse, "_checkpoint", Mock(side_effect=OSError("no disk")))
+        patched.setattr(Warehouse, "_committed", Mock(side_effect=OSError("no disk")))
         shop.land(0, path)
     after = shop.land(0, path)
 
