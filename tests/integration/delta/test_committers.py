@@ -80,10 +80,19 @@ class BothLanes:
         self._lanes: list[Lane] = [SmallLane(spark, warehouse), SparkLane(spark, warehouse)]
 
     def commit(self, diff: pa.Table, tag: Tag, key: Sequence[str] = ()) -> Commit:
-        return self._lanes[tag.version % 2].commit(diff, tag, key)
+        return self._as_in_a_batch(lambda lane: lane.commit(diff, tag, key), tag)
 
     def overwrite(self, rows: pa.Table, tag: Tag) -> Commit:
-        return self._lanes[tag.version % 2].overwrite(rows, tag)
+        return self._as_in_a_batch(lambda lane: lane.overwrite(rows, tag), tag)
+
+    def _as_in_a_batch(self, write: Callable[[Lane], Commit], tag: Tag) -> Commit:
+        with self.warehouse.only_writer():
+            if self.warehouse.exists(RELATION):
+                self.warehouse.version(RELATION)
+            commit = write(self._lanes[tag.version % 2])
+            newest = DeltaTable(str(self.warehouse.path(RELATION))).version()
+            assert (commit.version, self.warehouse.version(RELATION)) == (newest, newest)
+        return commit
 
 
 @pytest.fixture(params=[SmallLane, SparkLane, BothLanes])

@@ -19,6 +19,7 @@ from livemart.project.graph import Column, Project
 from livemart.run import runtime
 from livemart.run.runtime import Runtime, open_runtime, reread
 from livemart.settings import load_settings
+from livemart.spark import catalog
 from tests.models import make_model
 
 
@@ -127,3 +128,16 @@ def test_an_edit_plans_the_edited_model_and_its_readers(monkeypatch: pytest.Monk
 
 def _project(*models: Any) -> Project:
     return Project("m", ".", "m", {}, {model.unique_id: model for model in models}, {}, {})
+
+
+def test_dbt_is_noticed_before_each_of_its_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark: Any = object()
+    registered: list[object] = []
+    monkeypatch.setattr(catalog, "register", lambda spark, *_, **__: registered.append(spark))
+    noticed: list[int] = []
+    session = runtime.compiling_session(
+        lambda: spark, Path("mart"), before=lambda: noticed.append(len(registered))
+    )
+
+    assert [session(), session()] == [spark, spark]
+    assert (noticed, registered) == ([0, 1], [spark])
