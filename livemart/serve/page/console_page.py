@@ -15,10 +15,12 @@ from livemart.land.lag import SourceLag, WatchedLags, source_lags
 from livemart.serve.http.parts import part_of
 from livemart.serve.live.run_watch import RunWatch
 from livemart.serve.page.console_graph import BOX_HEIGHT, BOX_WIDTH
-from livemart.serve.page.console_view import CONSOLE_PATH, build_console, read_console_facts
+from livemart.serve.page.console_view import CONSOLE_PATH, MOST_BATCHES, build_console
 from livemart.serve.page.templating import render, style_sheet
 from livemart.settings import Settings
 from livemart.state.last_run import LastRun, read_last_run
+from livemart.state.project_graph import read_graph
+from livemart.state.snapshots import SnapshotLog
 from livemart.storage.location import StoragePlace
 
 
@@ -51,8 +53,9 @@ def _values(
     now: datetime,
     node: str | None,
 ) -> dict[str, Any]:
+    rows = SnapshotLog(warehouse).rows(MOST_BATCHES + 1)
     return {
-        "console": build_console(read_console_facts(warehouse, lags, run), now, node),
+        "console": build_console(rows, read_graph(warehouse), lags, run, now, node),
         "warehouse": warehouse,
         "now": now,
         "path": CONSOLE_PATH,

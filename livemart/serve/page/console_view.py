@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from livemart.land.lag import SourceLag
 from livemart.project.graph import short_name
-from livemart.serve.page.console_graph import GraphPicture, around, draw_graph
+from livemart.serve.page.console_graph import around, draw_graph
 from livemart.serve.page.run_words import failure_words, run_words
 from livemart.serve.page.text import DASH, age, count
 from livemart.state.counts import Counts
 from livemart.state.last_run import LastRun
-from livemart.state.project_graph import GraphNode, ProjectGraph, read_graph
-from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog, how_to_show_rows
-from livemart.storage.location import StoragePlace
+from livemart.state.project_graph import GraphNode, ProjectGraph
+from livemart.state.snapshots import ModelState, Snapshot, how_to_show_rows
 
 CONSOLE_PATH = "/console"
 # Snapshots that the console looks back.
-_MOST_BATCHES = 40
+MOST_BATCHES = 40
 # A larger graph is drawn around a chosen node alone.
 _MOST_DRAWN = 250
 _LONGEST_NAME = 26
@@ -42,162 +41,48 @@ _STATE_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ConsoleFacts:
-    """The facts that the console shows; `rows` are snapshots, the newest first."""
-
-    rows: Sequence[Snapshot]
-    graph: ProjectGraph | None
-    lags: Mapping[str, SourceLag] = field(default_factory=dict)
-    run: LastRun | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleNode:
-    """A node as the console shows it.
-
-    `state` chooses its look, `words` name it. `changed`, `took`, `rows`: of the newest batch in
-    which its table changed; `newest`: all three. `x`, `y`: its corner in the picture, None if it
-    is not drawn.
-    """
-
-    unique_id: str
-    kind: str
-    name: str
-    short: str
-    state: str
-    words: str
-    strategy: str
-    reason: str
-    changed: str
-    took: str
-    rows: str
-    newest: str
-    tests: str
-    x: int | None = None
-    y: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleBatch:
-    """A batch; `width`: of its duration, in percent of the longest."""
-
-    snapshot_id: int
-    kind: str
-    status: str
-    finished: str
-    took: str
-    width: str
-    lag: str
-    landed: str
-    dead_letters: str
-    rows_changed: str
-    slowest: str
-    full: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeBatch:
-    """The part of a batch that a model had."""
-
-    snapshot_id: int
-    finished: str
-    strategy: str
-    reason: str
-    took: str
-    width: str
-    rows: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleSource:
-    """A landed source: the records of the shown batches, and those that wait."""
-
-    relation: str
-    landed: str
-    superseded: str
-    dead_letters: str
-    waiting: str
-    away: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleTest:
-    """A test of the newest snapshot that does not pass, with the command that shows its rows."""
-
-    name: str
-    outcome: str
-    rows: str
-    place: str
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleView:
-    """The console. `chosen`: the node whose history is shown, None if it is all of the project."""
-
-    project: str
-    run: str
-    failed: str
-    snapshot: str
-    is_held: bool
-    nodes: Sequence[ConsoleNode]
-    picture: GraphPicture | None
-    is_too_large: bool
-    chosen: ConsoleNode | None
-    history: Sequence[NodeBatch]
-    batches: Sequence[ConsoleBatch]
-    sources: Sequence[ConsoleSource]
-    tests: Sequence[ConsoleTest]
-
-
-def read_console_facts(
-    warehouse: StoragePlace, lags: Mapping[str, SourceLag] | None, run: LastRun | None
-) -> ConsoleFacts:
-    """Return the facts of a warehouse at this machine; without any there are no rows.
-
-    Raises:
-        OSError: the warehouse cannot be read.
-    """
-    rows = SnapshotLog(warehouse).rows(_MOST_BATCHES + 1)
-    return ConsoleFacts(rows, read_graph(warehouse), lags or {}, run)
-
-
-def build_console(facts: ConsoleFacts, now: datetime, chosen: str | None = None) -> ConsoleView:
-    """Return the texts of the console.
+def build_console(
+    rows: Sequence[Snapshot],
+    graph: ProjectGraph | None,
+    lags: Mapping[str, SourceLag],
+    run: LastRun | None,
+    now: datetime,
+    chosen: str | None = None,
+) -> dict[str, Any]:
+    """Return the texts of the console, by the names of its template.
 
     Args:
-        facts: of the warehouse.
+        rows: snapshots, in any order; one more than is shown says what the oldest one changed.
+        graph: of the project, if it is known.
+        lags: how much waits for each source.
+        run: the newest one.
         now: the wall clock, UTC.
         chosen: the unique id of a node; None, or an unknown one: all of them.
     """
-    rows = sorted(facts.rows, key=lambda row: row.snapshot_id, reverse=True)
-    shown = rows[:_MOST_BATCHES]
+    rows = sorted(rows, key=lambda row: row.snapshot_id, reverse=True)
+    shown = rows[:MOST_BATCHES]
     newest = rows[0] if rows else None
-    graph = facts.graph or _graph_of_log(newest)
-    drawn: Sequence[GraphNode] = graph.nodes
-    is_known = chosen in {node.unique_id for node in graph.nodes}
-    if chosen is not None and is_known:
-        drawn = around(graph.nodes, chosen)
+    project = graph or _graph_of_log(newest)
+    if chosen not in {node.unique_id for node in project.nodes}:
+        chosen = None
+    drawn = project.nodes if chosen is None else around(project.nodes, chosen)
     is_too_large = len(drawn) > _MOST_DRAWN
-    picture = draw_graph(drawn) if drawn and facts.graph and not is_too_large else None
-    places = picture.places if picture else {}
-    nodes = [_node(node, facts, rows, now, places.get(node.unique_id)) for node in drawn]
-    return ConsoleView(
-        project=graph.project,
-        run=run_words(facts.run, now),
-        failed=failure_words(facts.run, now, is_admin=True),
-        snapshot="" if newest is None else _snapshot_words(newest, now),
-        is_held=newest is not None and newest.status == "held",
-        nodes=nodes,
-        picture=picture,
-        is_too_large=is_too_large,
-        chosen=next((it for it in nodes if it.unique_id == chosen), None),
-        history=_history(shown, chosen) if chosen is not None and is_known else (),
-        batches=_batches(rows),
-        sources=_sources(shown, facts.lags, now),
-        tests=_tests(newest, facts.run),
-    )
+    nodes = [_node(node, rows, lags, now) for node in drawn]
+    return {
+        "project": project.project,
+        "run": run_words(run, now),
+        "failed": failure_words(run, now, is_admin=True),
+        "snapshot": "" if newest is None else _snapshot_words(newest, now),
+        "is_held": newest is not None and newest.status == "held",
+        "nodes": nodes,
+        "picture": draw_graph(drawn) if drawn and graph and not is_too_large else None,
+        "is_too_large": is_too_large,
+        "chosen": next((it for it in nodes if it["unique_id"] == chosen), None),
+        "history": [] if chosen is None else _history(shown, chosen),
+        "batches": _batches(shown),
+        "sources": _sources(shown, lags, now),
+        "tests": _tests(newest, run),
+    }
 
 
 def _graph_of_log(newest: Snapshot | None) -> ProjectGraph:
@@ -210,12 +95,12 @@ def _graph_of_log(newest: Snapshot | None) -> ProjectGraph:
 
 
 def _node(
-    node: GraphNode,
-    facts: ConsoleFacts,
-    rows: Sequence[Snapshot],
-    now: datetime,
-    place: tuple[int, int] | None,
-) -> ConsoleNode:
+    node: GraphNode, rows: Sequence[Snapshot], lags: Mapping[str, SourceLag], now: datetime
+) -> dict[str, Any]:
+    """Return a node: `state` chooses its look, `words` name it.
+
+    `changed`, `took`, `rows`: of the newest batch in which its table changed; `newest`: all three.
+    """
     newest = rows[0] if rows else None
     newest_tests = newest.tests if newest else {}
     outcomes = Counter(newest_tests[it] for it in node.tests if it in newest_tests)
@@ -223,7 +108,7 @@ def _node(
     model = changed.models.get(node.unique_id) if changed else None
     current = newest.models.get(node.unique_id) if newest else None
     aside = newest.set_aside.get(node.unique_id) if newest else None
-    lag = facts.lags.get(node.relation)
+    lag = lags.get(node.relation)
     state = _state(node, outcomes, current, is_aside=aside is not None, lag=lag, newest=newest)
     reason = (current.reason or "") if current else ""
     if aside is not None:
@@ -240,23 +125,21 @@ def _node(
     changed_text = DASH if changed is None else age(now - changed.finished_at)
     took = DASH if model is None else _seconds(model.took_ms / 1000)
     parts = [f"{count_text} rows" if count_text != DASH else DASH, took, changed_text]
-    return ConsoleNode(
-        unique_id=node.unique_id,
-        kind=node.kind,
-        name=node.name,
-        short=_cut(node.name),
-        state=state,
-        words=_STATE_WORDS[state],
-        strategy=current.strategy if current else "",
-        reason=reason,
-        changed=changed_text,
-        took=took,
-        rows=count_text,
-        newest=", ".join(it for it in parts if it != DASH) or node.kind,
-        tests=", ".join(f"{number} {word}" for word, number in sorted(outcomes.items())) or DASH,
-        x=place[0] if place else None,
-        y=place[1] if place else None,
-    )
+    return {
+        "unique_id": node.unique_id,
+        "kind": node.kind,
+        "name": node.name,
+        "short": _cut(node.name),
+        "state": state,
+        "words": _STATE_WORDS[state],
+        "strategy": current.strategy if current else "",
+        "reason": reason,
+        "changed": changed_text,
+        "took": took,
+        "rows": count_text,
+        "newest": ", ".join(it for it in parts if it != DASH) or node.kind,
+        "tests": ", ".join(f"{number} {word}" for word, number in sorted(outcomes.items())) or DASH,
+    }
 
 
 def _state(
@@ -293,7 +176,7 @@ def _changed_in(node: GraphNode, rows: Sequence[Snapshot]) -> Snapshot | None:
             if node.relation not in row.sources:
                 return None
             if before is None:
-                return row if len(rows) <= _MOST_BATCHES else None
+                return row if len(rows) <= MOST_BATCHES else None
             if before.sources.get(node.relation) != row.sources[node.relation]:
                 return row
             continue
@@ -301,7 +184,7 @@ def _changed_in(node: GraphNode, rows: Sequence[Snapshot]) -> Snapshot | None:
         if state is None:
             return None
         if before is None:
-            return row if len(rows) <= _MOST_BATCHES else None
+            return row if len(rows) <= MOST_BATCHES else None
         earlier = before.models.get(node.unique_id)
         if earlier is None or (earlier.version, earlier.table_id) != (
             state.version,
@@ -311,72 +194,74 @@ def _changed_in(node: GraphNode, rows: Sequence[Snapshot]) -> Snapshot | None:
     return None
 
 
-def _batches(rows: Sequence[Snapshot]) -> list[ConsoleBatch]:
-    shown = rows[:_MOST_BATCHES]
-    longest = max((_took_s(row) for row in shown), default=0.0)
-    return [_batch(row, longest) for row in shown]
+def _batches(rows: Sequence[Snapshot]) -> list[dict[str, Any]]:
+    """Return the batches; `width`: of the duration, in percent of the longest."""
+    longest = max((_took_s(row) for row in rows), default=0.0)
+    return [_batch(row, longest) for row in rows]
 
 
-def _batch(row: Snapshot, longest: float) -> ConsoleBatch:
+def _batch(row: Snapshot, longest: float) -> dict[str, Any]:
     slowest = max(row.models, key=lambda key: row.models[key].took_ms, default=None)
     lag = None
     if row.kind == "refresh" and row.status == "published" and row.delivered_at is not None:
         lag = (row.finished_at - row.delivered_at).total_seconds()
-    return ConsoleBatch(
-        snapshot_id=row.snapshot_id,
-        kind=row.kind,
-        status=row.status,
-        finished=f"{row.finished_at:%Y-%m-%d %H:%M:%S}",
-        took=_seconds(_took_s(row)),
-        width=_percent(_took_s(row), longest),
-        lag=DASH if lag is None else _seconds(lag),
-        landed=count(sum(it.landed for it in row.landed.values())),
-        dead_letters=count(sum(it.dead_letters for it in row.landed.values())),
-        rows_changed=count(sum(state.rows_changed for state in row.models.values())),
-        slowest=DASH
+    return {
+        "snapshot_id": row.snapshot_id,
+        "kind": row.kind,
+        "status": row.status,
+        "finished": f"{row.finished_at:%Y-%m-%d %H:%M:%S}",
+        "took": _seconds(_took_s(row)),
+        "width": _percent(_took_s(row), longest),
+        "lag": DASH if lag is None else _seconds(lag),
+        "landed": count(sum(it.landed for it in row.landed.values())),
+        "dead_letters": count(sum(it.dead_letters for it in row.landed.values())),
+        "rows_changed": count(sum(state.rows_changed for state in row.models.values())),
+        "slowest": DASH
         if slowest is None
         else f"{short_name(slowest)} {_seconds(row.models[slowest].took_ms / 1000)}",
-        full=[
+        "full": [
             f"{short_name(key)}: {state.reason}"
             for key, state in row.stored.items()
             if row.kind == "refresh" and state.strategy == "full" and state.reason
         ],
-    )
+    }
 
 
-def _history(rows: Sequence[Snapshot], unique_id: str) -> list[NodeBatch]:
+def _history(rows: Sequence[Snapshot], unique_id: str) -> list[dict[str, Any]]:
+    """Return the part of each batch that a model had."""
     states = [(row, row.models[unique_id]) for row in rows if unique_id in row.models]
     longest = max((state.took_ms for _, state in states), default=0)
     return [
-        NodeBatch(
-            row.snapshot_id,
-            f"{row.finished_at:%Y-%m-%d %H:%M:%S}",
-            state.strategy,
-            state.reason or "",
-            _seconds(state.took_ms / 1000),
-            _percent(state.took_ms, longest),
-            count(state.rows_changed),
-        )
+        {
+            "snapshot_id": row.snapshot_id,
+            "finished": f"{row.finished_at:%Y-%m-%d %H:%M:%S}",
+            "strategy": state.strategy,
+            "reason": state.reason or "",
+            "took": _seconds(state.took_ms / 1000),
+            "width": _percent(state.took_ms, longest),
+            "rows": count(state.rows_changed),
+        }
         for row, state in states
     ]
 
 
 def _sources(
     rows: Sequence[Snapshot], lags: Mapping[str, SourceLag], now: datetime
-) -> list[ConsoleSource]:
+) -> list[dict[str, str]]:
+    """Return the landed sources: the records of these batches, and those that wait."""
     sums: dict[str, Counts] = {name: Counts() for name, lag in lags.items() if lag.away}
     for row in rows:
         for name, counts in row.landed.items():
             sums[name] = sums.get(name, Counts()) + counts
     return [
-        ConsoleSource(
-            name,
-            count(counts.landed),
-            count(counts.superseded),
-            count(counts.dead_letters),
-            _waiting(lags.get(name), now),
-            lags[name].away if name in lags else "",
-        )
+        {
+            "relation": name,
+            "landed": count(counts.landed),
+            "superseded": count(counts.superseded),
+            "dead_letters": count(counts.dead_letters),
+            "waiting": _waiting(lags.get(name), now),
+            "away": lags[name].away if name in lags else "",
+        }
         for name, counts in sorted(sums.items())
     ]
 
@@ -395,7 +280,8 @@ def _waiting(lag: SourceLag | None, now: datetime) -> str:
     return ", ".join(words) or "none"
 
 
-def _tests(newest: Snapshot | None, run: LastRun | None) -> list[ConsoleTest]:
+def _tests(newest: Snapshot | None, run: LastRun | None) -> list[dict[str, str]]:
+    """Return the tests that do not pass, each with the command that shows its rows."""
     if newest is None:
         return []
     noted = run.newest if run is not None else None
@@ -406,10 +292,15 @@ def _tests(newest: Snapshot | None, run: LastRun | None) -> list[ConsoleTest]:
         if outcome not in (*_FAILING, "warn"):
             continue
         standing = standings.get(key)
-        rows = DASH if standing is None else count(standing.rows)
-        place = standing.place if standing is not None else ""
-        command = how_to_show_rows(key).partition(": ")[2]
-        tests.append(ConsoleTest(short_name(key), outcome, rows, place, command))
+        tests.append(
+            {
+                "name": short_name(key),
+                "outcome": outcome,
+                "rows": DASH if standing is None else count(standing.rows),
+                "place": standing.place if standing is not None else "",
+                "command": how_to_show_rows(key).partition(": ")[2],
+            }
+        )
     return tests
 
 

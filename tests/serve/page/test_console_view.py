@@ -7,17 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from livemart.land.lag import SourceLag
-from livemart.serve.page.console_view import (
-    ConsoleFacts,
-    ConsoleNode,
-    ConsoleView,
-    build_console,
-)
+from livemart.serve.page.console_view import build_console
 from livemart.serve.page.text import DASH
 from livemart.state.counts import TableCounts
 from livemart.state.last_run import LastRun, NewestBatch, TestStanding
 from livemart.state.project_graph import GraphNode, ProjectGraph
 from livemart.state.snapshots import ModelState, SetAside, Snapshot
+from tests.serve.page.template_names import by_name
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOURS, DAYS, STG = "model.shop.hours", "model.shop.days", "model.shop.stg"
@@ -64,13 +60,13 @@ def snapshot(number: int, **other: Any) -> Snapshot:
     return Snapshot(number, "e", number, kind="refresh", **(values | other))
 
 
-def view(*rows: Snapshot, chosen: str | None = None, **facts: Any) -> ConsoleView:
-    return build_console(
-        ConsoleFacts(rows, **({"graph": GRAPH} | facts)), NOON + timedelta(minutes=10), chosen
-    )
+def view(*rows: Snapshot, chosen: str | None = None, **facts: Any) -> Any:
+    known: dict[str, Any] = {"graph": GRAPH, "lags": {}, "run": None} | facts
+    texts = build_console(rows, **known, now=NOON + timedelta(minutes=10), chosen=chosen)
+    return by_name(texts)
 
 
-def nodes_of(console: ConsoleView) -> dict[str, ConsoleNode]:
+def nodes_of(console: Any) -> dict[str, Any]:
     return {node.unique_id: node for node in console.nodes}
 
 
