@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from livemart.store.positions import Position, mark_of
-from livemart.store.predicates import COMPARE, ColumnCondition, change_predicates, change_values
+from livemart.store.predicates import COMPARE, ColumnCondition, change_predicates
 from livemart.store.schema import CHANGES, PUBLISHED
 from livemart.store.served import Change, ChangePage, Published, ServedModel
 from livemart.store.store import StoredModel
@@ -58,9 +58,8 @@ def read_change_page(
     upto = newest.snapshot_id
     if after.snapshot_id != upto:
         query = _later(served, after, tenants).order_by(*_ORDER)
-        values = change_values(tenants)
         taken = limit if most is None else min(limit, most)
-        rows = connection.execute(query.limit(taken + 1), values).all()
+        rows = connection.execute(query.limit(taken + 1)).all()
         if most is not None and len(rows) > most:
             return ChangePage("many", (), 0, after.snapshot_id, newest.epoch, before, before)
         if len(rows) > limit:
@@ -68,7 +67,7 @@ def read_change_page(
             first, last = rows[0].snapshot_id, rows[-1].snapshot_id
             if first == last:
                 whole = query.where(CHANGES.c.snapshot_id == first)
-                rows = connection.execute(whole, values).all()
+                rows = connection.execute(whole).all()
             else:
                 rows = [row for row in rows if row.snapshot_id < last]
             upto = rows[-1].snapshot_id
@@ -97,7 +96,7 @@ def _epoch_of(connection: Connection, snapshot_id: int) -> str | None:
 def _later(served: ServedModel, after: Position, tenants: frozenset[str] | None) -> sa.Select[Any]:
     """Return the query of all changes behind a position, in no order."""
     query = sa.select(CHANGES).where(
-        *change_predicates(served, is_for_all=tenants is None),
+        *change_predicates(served, tenants),
         CHANGES.c.snapshot_id > after.snapshot_id,
     )
     if not after.within:

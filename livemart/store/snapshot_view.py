@@ -20,14 +20,7 @@ from livemart.store.descriptions import read_description
 from livemart.store.packed import Packed, pack, unpack
 from livemart.store.pages import read_pages
 from livemart.store.positions import Position, mark_of
-from livemart.store.predicates import (
-    Bound,
-    ColumnCondition,
-    change_predicates,
-    change_values,
-    row_predicates,
-    row_values,
-)
+from livemart.store.predicates import Bound, ColumnCondition, change_predicates, row_predicates
 from livemart.store.row_places import RowPlace, is_down, order_columns, rows_behind
 from livemart.store.schema import CHANGES, PUBLISHED, ROW_COUNT, Layout, bag_column, served_table
 from livemart.store.served import ChangePage, ModelDescription, ProjectPages, Published, ServedModel
@@ -100,9 +93,9 @@ class SnapshotView:
         """
         stored = self._models[model]
         query = sa.select(sa.func.max(CHANGES.c.snapshot_id)).where(
-            *change_predicates(stored.layout.model, is_for_all=tenants is None)
+            *change_predicates(stored.layout.model, tenants)
         )
-        newest = self._connection.execute(query, change_values(tenants)).scalar()
+        newest = self._connection.execute(query).scalar()
         # A copy of all rows at once records no single change: whose rows changed is not known.
         snapshot_id = max(newest or 0, stored.copied_at if tenants is None else 0)
         query = sa.select(PUBLISHED.c.published_at).where(PUBLISHED.c.snapshot_id == snapshot_id)
@@ -148,11 +141,9 @@ class SnapshotView:
             return False
         served = self._models[model].layout.model
         changes = sa.select(CHANGES.c.position).where(
-            *change_predicates(served, is_for_all=tenants is None),
-            CHANGES.c.snapshot_id > since.snapshot_id,
+            *change_predicates(served, tenants), CHANGES.c.snapshot_id > since.snapshot_id
         )
-        values = change_values(tenants)
-        return self._connection.execute(changes.limit(1), values).first() is None
+        return self._connection.execute(changes.limit(1)).first() is None
 
     def changes(
         self,
@@ -245,10 +236,10 @@ class SnapshotView:
             *row_predicates(
                 table,
                 served,
-                is_for_all=tenants is None,
+                tenants,
                 equals=equals,
-                since=since and since[0],
-                until=until and until[0],
+                since=since,
+                until=until,
                 conditions=conditions,
                 dialect=self._dialect,
             )
@@ -268,19 +259,10 @@ class SnapshotView:
             taken = behind.taken
         if limit is not None:
             query = query.limit(limit + 1 if taken else limit)
-        values = row_values(
-            table,
-            served,
-            tenants,
-            equals=equals,
-            since=since,
-            until=until,
-            conditions=conditions,
-        )
         # A few rows are not worth a cursor of PostgreSQL.
         is_long = limit is None or limit > size
         options = {"yield_per": size} if is_long else {}
-        with self._connection.execute(query, values, execution_options=options) as result:
+        with self._connection.execute(query, execution_options=options) as result:
             if served.row_key:
                 rows = (dict(zip(names, row, strict=True)) for row in result)
             else:
@@ -322,12 +304,13 @@ class SnapshotView:
         table, served = served_table(layout), layout.model
         if served.tenant_column is None:
             return {}
-        query = _packed_query(layout, columns, time, self._dialect)
-        values = row_values(table, served, tenants, since=(time, since))
+        query = _packed_query(layout, columns, self._dialect).where(
+            *row_predicates(table, served, tenants, since=(time, since))
+        )
         is_bag = not served.row_key
         return {
             str(row[0]): unpack(columns, row[1:], is_bag=is_bag)
-            for row in self._connection.execute(query, values).all()
+            for row in self._connection.execute(query).all()
         }
 
     def firsts(
@@ -349,12 +332,10 @@ class SnapshotView:
         first = sa.select(sa.func.min(table.c[column])).where(is_same).scalar_subquery()
         query = (
             sa.select(among_table.c[outer], first)
-            .where(*row_predicates(among_table, ours.model, is_for_all=False))
+            .where(*row_predicates(among_table, ours.model, tenants))
             .group_by(among_table.c[outer])
         )
-        values = row_values(among_table, ours.model, tenants)
-        rows = self._connection.execute(query, values).all()
-        return {str(tenant): value for tenant, value in rows}
+        return {str(tenant): value for tenant, value in self._connection.execute(query).all()}
 
     def changed_since(
         self, model: str, column: str, before: Published, tenants: frozenset[str]
@@ -392,21 +373,19 @@ class SnapshotView:
         text = sa.func.min(sa.func.substr(row, place + len(label), _SECONDS_LONG))
         changes = (
             sa.select(CHANGES.c.tenant, text)
-            .where(*change_predicates(served, is_for_all=False))
+            .where(*change_predicates(served, tenants))
             .where(CHANGES.c.snapshot_id > before.snapshot_id, place > 0)
             .group_by(CHANGES.c.tenant)
         )
         return {
             str(tenant): datetime.fromisoformat(str(first)).replace(tzinfo=UTC)
-            for tenant, first in self._connection.execute(changes, change_values(tenants)).all()
+            for tenant, first in self._connection.execute(changes).all()
         }
 
 
 @lru_cache(maxsize=64)
-def _packed_query(
-    layout: Layout, columns: tuple[str, ...], time: str, dialect: str
-) -> sa.Select[Any]:
-    """Return the query of `SnapshotView.packed`: a row for each tenant.
+def _packed_query(layout: Layout, columns: tuple[str, ...], dialect: str) -> sa.Select[Any]:
+    """Return the query of `SnapshotView.packed` without predicates: a row for each tenant.
 
     The statement is made once: making it again takes longer than reading a few rows.
     """
@@ -415,5 +394,4 @@ def _packed_query(
     packed = [pack(table.c[name], served.kinds[name], dialect) for name in columns]
     if not served.row_key:
         packed.append(pack(table.c[bag_column(served, ROW_COUNT)], "bigint", dialect))
-    predicates = row_predicates(table, served, is_for_all=False, since=time)
-    return sa.select(owner, *packed).where(*predicates).group_by(owner)
+    return sa.select(owner, *packed).group_by(owner)
