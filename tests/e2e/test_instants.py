@@ -22,13 +22,14 @@ from livemart.serve.live.snapshot_json import to_text
 from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page import page
 from livemart.serve.page.templating import render
-from livemart.serve.page.view import PageView, build_view
+from livemart.serve.page.view import build_view
 from livemart.store.reader import StoreReader
 from tests.conftest import IS_NIGHTLY
 from tests.e2e.conftest import OpenVisit
 from tests.e2e.oracle import Oracle
 from tests.e2e.raw_orders import RESTAURANTS, RawOrders
 from tests.e2e.site import Site, number_of
+from tests.serve.page.template_names import by_name
 from tests.store.stores import fill_store
 
 _AGE = timedelta(seconds=12)
@@ -57,7 +58,7 @@ class Shown:
     where: str
     state: dict[str, Any]
     trend: dict[str, Any]
-    view: PageView
+    view: Any
 
 
 def _instants() -> list[datetime]:
@@ -89,7 +90,7 @@ def _read(url: str, now: datetime) -> Iterator[Shown]:
                 times = {"server_time": to_text(now + _AGE), "checked_at": to_text(now)}
                 state = {**json.loads(bodies.get("state", hours)), **times}
                 trend = json.loads(bodies.get("trend", hours))
-                built = build_view(state, trend, interval=_INTERVAL)
+                built = by_name(build_view(state, trend, interval=_INTERVAL))
                 yield Shown(f"{now} {restaurant_id} {hours} h", state, trend, built)
     reader.close()
 

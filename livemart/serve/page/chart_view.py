@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
 from functools import partial
@@ -40,67 +39,6 @@ _SPACES_OF_TIME = 2
 _PIECES = 250
 
 
-@dataclass(frozen=True, slots=True)
-class LineView:
-    """A line: its number for its look, its path, and its newest, least and greatest value."""
-
-    look: int
-    name: str
-    path: str
-    newest: str
-    least: str
-    greatest: str
-
-
-@dataclass(frozen=True, slots=True)
-class LinesView:
-    """Lines of one number, with the texts of both axes, from the top and from the left."""
-
-    number: str
-    words: str
-    y_marks: Sequence[str]
-    x_marks: Sequence[str]
-    grid: str
-    lines: Sequence[LineView]
-
-
-@dataclass(frozen=True, slots=True)
-class BarView:
-    """A bar: its name, its value as text, and its start and width in percent of the place."""
-
-    name: str
-    value: str
-    start: str
-    width: str
-    is_below: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BarsView:
-    """Bars of one number; `zero`: where they begin, in percent of the place."""
-
-    number: str
-    words: str
-    zero: str
-    bars: Sequence[BarView]
-
-
-@dataclass(frozen=True, slots=True)
-class ChartView:
-    """A chart of a model: one picture for each number.
-
-    `caption`: which rows it shows, and which it leaves out. `x` and `names`: see `Chart`.
-    """
-
-    kind: str
-    caption: str
-    x: str
-    names: str
-    lines: Sequence[LinesView] = ()
-    bars: Sequence[BarsView] = ()
-    tiles: Sequence[tuple[str, str]] = ()
-
-
 def build_chart(
     chart: Chart,
     rows: Sequence[ChartRow],
@@ -109,8 +47,11 @@ def build_chart(
     *,
     scope: str,
     is_sorted: bool,
-) -> ChartView:
-    """Return the texts and numbers of a chart.
+) -> dict[str, Any]:
+    """Return the texts and numbers of a chart, by the names of its template.
+
+    There is one picture for each number. `caption`: which rows the chart shows, and which it leaves
+    out. `x` and `names`: see `Chart`.
 
     Args:
         chart: the columns.
@@ -126,17 +67,17 @@ def build_chart(
         tiles = [
             (name, formats.write(name, rows[0][name], code)) for name in chart.numbers[:MOST_TILES]
         ]
-        return ChartView("tiles", "The only row.", "", "", tiles=tiles)
+        return {"kind": "tiles", "caption": "The only row.", "tiles": tiles}
     if chart.kind == "bars":
         bars = [_bars(chart, it, rows, formats, is_sorted=is_sorted) for it in chart.numbers]
         caption = f"{_bars_caption(rows, scope, is_sorted)}{_mixed(chart, rows, formats)}"
-        return ChartView("bars", caption.strip(), "", names, bars=bars)
+        return {"kind": "bars", "caption": caption.strip(), "names": names, "bars": bars}
     others = chart_lines(chart, chart.numbers[0], rows)[1]
     left_out = f"The {MOST_LINES} busiest of {MOST_LINES + others} lines. " if others else ""
     zone = "" if kinds[chart.x] != "timestamp" else " Times are UTC."
     caption = f"{left_out}{_sentence(scope)}{zone}{_mixed(chart, rows, formats)}".strip()
     views = [_lines(chart, number, rows, kinds[chart.x], formats) for number in chart.numbers]
-    return ChartView("lines", caption, chart.x, names, lines=views)
+    return {"kind": "lines", "caption": caption, "x": chart.x, "names": names, "lines": views}
 
 
 def axis_marks(values: Sequence[float]) -> list[Decimal]:
@@ -187,7 +128,8 @@ def _mixed(chart: Chart, rows: Sequence[ChartRow], formats: NumberFormats) -> st
 
 def _lines(
     chart: Chart, number: str, rows: Sequence[ChartRow], kind: str, formats: NumberFormats
-) -> LinesView:
+) -> dict[str, Any]:
+    """Return the lines of one number, with the texts of both axes, from the top and the left."""
     lines, _ = chart_lines(chart, number, rows)
     moments = [moment for line in lines for moment, _ in line.points]
     start, end = min(moments), max(moments)
@@ -206,15 +148,15 @@ def _lines(
     places = [HEIGHT * place // (len(marks) - 1) for place in range(len(marks))]
     ends = [_moment_words(moment, end - start, kind) for moment in (start, end)]
     count = f"{len(lines)} lines" if len(lines) > 1 else "One line"
-    return LinesView(
-        number,
-        f"{count} of {number} by {chart.x}, from {ends[0]} to {ends[1]}. "
+    return {
+        "number": number,
+        "words": f"{count} of {number} by {chart.x}, from {ends[0]} to {ends[1]}. "
         "The table below has the newest, least and greatest value of each.",
-        formats.write_marks(number, marks)[::-1],
-        [_moment_words(moment, end - start, kind) for moment in times],
-        "".join(f"M0 {place}H{WIDTH}" for place in places),
-        views,
-    )
+        "y_marks": formats.write_marks(number, marks)[::-1],
+        "x_marks": [_moment_words(moment, end - start, kind) for moment in times],
+        "grid": "".join(f"M0 {place}H{WIDTH}" for place in places),
+        "lines": views,
+    }
 
 
 def _line(
@@ -223,16 +165,17 @@ def _line(
     span: tuple[datetime, datetime],
     marks: Sequence[Decimal],
     write: Callable[[Any], str],
-) -> LineView:
+) -> dict[str, Any]:
+    """Return a line: its number for its look, its path, and its newest, least, greatest value."""
     values = [value for _, value in line.points if value is not None]
-    return LineView(
-        look,
-        line.name,
-        _path(line, span, marks),
-        write(values[-1] if values else None),
-        write(min(values, key=_as_float, default=None)),
-        write(max(values, key=_as_float, default=None)),
-    )
+    return {
+        "look": look,
+        "name": line.name,
+        "path": _path(line, span, marks),
+        "newest": write(values[-1] if values else None),
+        "least": write(min(values, key=_as_float, default=None)),
+        "greatest": write(max(values, key=_as_float, default=None)),
+    }
 
 
 def _as_float(value: Any) -> float:
@@ -281,7 +224,8 @@ def _bars(
     formats: NumberFormats,
     *,
     is_sorted: bool,
-) -> BarsView:
+) -> dict[str, Any]:
+    """Return the bars of one number; places and widths are in percent of the place."""
     named = [(series_name(row, chart.names), row[number], formats.code_of(row)) for row in rows]
     if not is_sorted:
         # A bar without a value comes last.
@@ -298,16 +242,15 @@ def _bars(
         value = (plotted(raw) or 0.0) / scale
         start, end = min(value, 0.0), max(value, 0.0)
         bars.append(
-            BarView(
-                name,
-                formats.write(number, raw, code),
-                _percent((start - low) / room),
-                _percent((end - start) / room),
-                value < 0,
-            )
+            {
+                "name": name,
+                "value": formats.write(number, raw, code),
+                "start": _percent((start - low) / room),
+                "width": _percent((end - start) / room),
+                "is_below": value < 0,
+            }
         )
-    words = f"{number} by {', '.join(chart.names)}"
-    return BarsView(number, words, _percent(-low / room), bars)
+    return {"number": number, "zero": _percent(-low / room), "bars": bars}
 
 
 def _percent(part: float) -> str:

@@ -6,10 +6,9 @@ it that they may read, and none of their rows that are not theirs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from starlette.requests import Request
 
@@ -17,10 +16,9 @@ from livemart.project.declared.model_page import NO_PAGE, PageSpec
 from livemart.serve.auth.callers import Caller
 from livemart.serve.http.problems import Kinds, ProblemError
 from livemart.serve.models.pull import may_read
-from livemart.serve.page.chart_view import ChartView
 from livemart.serve.page.model_address import ModelAddress
 from livemart.serve.page.model_page import read_rows
-from livemart.serve.page.models_view import HeadView, build_heads, build_model, build_rows
+from livemart.serve.page.models_view import build_heads, build_model, build_rows
 from livemart.serve.page.number_formats import NumberFormats
 from livemart.store.served import Dashboard
 from livemart.store.snapshot_view import SnapshotView
@@ -36,36 +34,6 @@ class DashboardProblemError(ProblemError):
     kinds: ClassVar[Kinds] = {"DASHBOARD_UNKNOWN": (404, "Unknown dashboard")}
 
 
-@dataclass(frozen=True, slots=True)
-class DashboardPanel:
-    """A model on a dashboard: its chart, or else its first rows below `heads`."""
-
-    name: str
-    title: str
-    href: str
-    text: str
-    changed: str
-    aside: str
-    chart: ChartView | None
-    heads: Sequence[HeadView]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class DashboardView:
-    """A dashboard as a caller sees it.
-
-    `others`: title and address of further models, which are not drawn. `followed`: the model whose
-    stream tells of each snapshot.
-    """
-
-    title: str
-    paragraphs: Sequence[str]
-    panels: Sequence[DashboardPanel]
-    others: Sequence[tuple[str, str]]
-    followed: str
-
-
 def visible_dashboards(view: SnapshotView, caller: Caller) -> dict[str, Dashboard]:
     """Return the dashboards of which a caller may read a model, by name, in the order of titles."""
     visible = {
@@ -78,8 +46,11 @@ def visible_dashboards(view: SnapshotView, caller: Caller) -> dict[str, Dashboar
 
 def read_dashboard(
     request: Request, view: SnapshotView, caller: Caller, name: str, now: datetime
-) -> DashboardView:
-    """Return a dashboard with the rows of a caller.
+) -> dict[str, Any]:
+    """Return a dashboard with the rows of a caller, by the names of its template.
+
+    `others`: title and address of further models, which are not drawn. `followed`: the model whose
+    stream tells of each snapshot.
 
     Args:
         request: notes how many rows are read.
@@ -101,7 +72,13 @@ def read_dashboard(
     panels = [_panel(request, view, caller, addresses[it], now) for it in names[:_MOST_DRAWN]]
     others = [(addresses[it].page.title or it, addresses[it].path) for it in names[_MOST_DRAWN:]]
     paragraphs = [part.strip() for part in board.text.split("\n\n") if part.strip()]
-    return DashboardView(board.title, paragraphs, panels, others, names[0])
+    return {
+        "title": board.title,
+        "paragraphs": paragraphs,
+        "panels": panels,
+        "others": others,
+        "followed": names[0],
+    }
 
 
 def _readable(view: SnapshotView, board: Dashboard, caller: Caller) -> list[str]:
@@ -117,20 +94,21 @@ def _address(view: SnapshotView, pages: Mapping[str, PageSpec], name: str) -> Mo
 
 def _panel(
     request: Request, view: SnapshotView, caller: Caller, address: ModelAddress, now: datetime
-) -> DashboardPanel:
+) -> dict[str, Any]:
+    """Return a model on a dashboard: its chart, or else its first rows below `heads`."""
     model, page = address.model, address.page
     few = ModelAddress.of(model, [("limit", str(_ROWS_OF_A_PANEL))], page)
     shown, chart = read_rows(request, caller, view, few)
     described = view.description(model.name)
     about = build_model(view, model, caller, now)
-    return DashboardPanel(
-        name=model.name,
-        title=page.title or model.name,
-        href=address.path,
-        text=described.text.partition("\n\n")[0].strip() if described else "",
-        changed=about.changed,
-        aside=about.aside,
-        chart=chart,
-        heads=[] if chart else build_heads(address, shown.question),
-        rows=[] if chart else build_rows(model, shown.rows, NumberFormats.of(page, model.kinds)),
-    )
+    return {
+        "name": model.name,
+        "title": page.title or model.name,
+        "href": address.path,
+        "text": described.text.partition("\n\n")[0].strip() if described else "",
+        "changed": about["changed"],
+        "aside": about["aside"],
+        "chart": chart,
+        "heads": [] if chart else build_heads(address, shown.question),
+        "rows": [] if chart else build_rows(model, shown.rows, NumberFormats.of(page, model.kinds)),
+    }

@@ -6,7 +6,7 @@ an address of the one is an address of the other, but for the parameters that be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ from livemart.serve.models.row_cursors import RowCursors, order_kinds
 from livemart.serve.models.row_forms import FORMS
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
 from livemart.serve.models.written_rows import row_place
-from livemart.serve.page.chart_view import ChartView, build_chart
+from livemart.serve.page.chart_view import build_chart
 from livemart.serve.page.charts import (
     Chart,
     ChartRow,
@@ -36,8 +36,6 @@ from livemart.serve.page.charts import (
 )
 from livemart.serve.page.model_address import OPERATORS, ModelAddress
 from livemart.serve.page.models_view import (
-    AboutView,
-    ModelView,
     build_columns,
     build_conditions,
     build_heads,
@@ -84,7 +82,7 @@ class ShownRows:
 
 def read_rows(
     request: Request, caller: Caller, view: SnapshotView, address: ModelAddress
-) -> tuple[ShownRows, ChartView | None]:
+) -> tuple[ShownRows, dict[str, Any] | None]:
     """Return the rows and the chart that an address asks for.
 
     Raises:
@@ -116,7 +114,7 @@ def read_rows(
 
 
 def build_page(
-    address: ModelAddress, shown: ShownRows, model: ModelView, about: AboutView
+    address: ModelAddress, shown: ShownRows, model: Mapping[str, Any], about: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the texts and addresses of the page, by the names of its template."""
     kinds, question = address.model.kinds, shown.question
@@ -150,7 +148,7 @@ def build_page(
 
 def _read_chart(
     request: Request, view: SnapshotView, address: ModelAddress, asked: AskedRows
-) -> ChartView | None:
+) -> dict[str, Any] | None:
     """Return the chart of the rows that an address asks for, whichever page of them is shown.
 
     Args:
@@ -191,8 +189,7 @@ def _read_chart(
     formats = NumberFormats.of(address.page, model.kinds)
     drawn = build_chart(chart, rows, dict(model.columns), formats, scope=scope, is_sorted=is_sorted)
     if scope and is_large:
-        caption = f"{drawn.caption} {_FROM_LARGE}"
-        drawn = replace(drawn, caption=caption)
+        drawn["caption"] += f" {_FROM_LARGE}"
     return drawn
 
 

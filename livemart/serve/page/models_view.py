@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -25,39 +24,28 @@ _LONGEST_CELL = 160
 _OUTCOMES = {"pass": "passed", "warn": "warned", "fail": "failed", "error": "has an error"}
 
 
-@dataclass(frozen=True, slots=True)
-class ModelView:
-    """A served model as its pages show it.
+def build_model(
+    view: SnapshotView, model: ServedModel, caller: Caller, now: datetime
+) -> dict[str, Any]:
+    """Return a model as its pages show it to a caller at `now`, the wall clock, UTC.
 
     `row_count` is a dash for who may not know; `aside` says so if its rows are those of an earlier
     snapshot, else it is empty.
     """
-
-    name: str
-    row_count: str
-    key: Sequence[str]
-    columns: Sequence[tuple[str, str]]
-    changed: str
-    aside: str
-
-
-def build_model(view: SnapshotView, model: ServedModel, caller: Caller, now: datetime) -> ModelView:
-    """Return a model as its pages show it to a caller at `now`, the wall clock, UTC."""
     aside = ""
     if (set_aside := view.published.refreshed_at(model.name)) is not None:
         since, refreshed_at = set_aside
         rows = "never filled" if refreshed_at is None else f"rows of {age(now - refreshed_at)}"
         aside = f"set aside since snapshot {since}, {rows}"
     changed_at = view.changed_at(model.name, caller.tenants)
-    return ModelView(
-        name=model.name,
+    return {
+        "name": model.name,
         # Counts the rows of all tenants: only an admin may see it.
-        row_count=count(view.row_count(model.name) if caller.is_admin else None),
-        key=model.row_key,
-        columns=model.columns,
-        changed=DASH if changed_at is None else age(now - changed_at),
-        aside=aside,
-    )
+        "row_count": count(view.row_count(model.name) if caller.is_admin else None),
+        "key": model.row_key,
+        "changed": DASH if changed_at is None else age(now - changed_at),
+        "aside": aside,
+    }
 
 
 def build_rows(
@@ -91,129 +79,78 @@ def _cell(value: Any, kind: str) -> str:
     return text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]}\N{HORIZONTAL ELLIPSIS}"
 
 
-@dataclass(frozen=True, slots=True)
-class HeadView:
-    """The head of a column of rows; `sort_href` is empty if it cannot be sorted.
+def build_about(
+    model: ServedModel, description: ModelDescription | None, caller: Caller
+) -> dict[str, Any]:
+    """Return a model in the words of its project, as far as a caller may know them.
+
+    Tests are of the rows of all tenants, and SQL names other models: both are for admins.
+    `is_missing`: the store does not know them. `model_tests`: those of no single column.
+    """
+    described = description or ModelDescription()
+    by_lower = {name.lower(): text for name, text in described.columns.items()}
+    names = {name.lower(): name for name in model.kinds}
+    tests: dict[str, list[dict[str, str]]] = {}
+    of_model: list[dict[str, str]] = []
+    for test in described.tests if caller.is_admin else ():
+        column = names.get((test.column or "").strip("`").lower())
+        (of_model if column is None else tests.setdefault(column, [])).append(_test(test))
+    return {
+        "paragraphs": [part.strip() for part in described.text.split("\n\n") if part.strip()],
+        "columns": {it: by_lower[it.lower()] for it in model.kinds if by_lower.get(it.lower())},
+        "tests": tests,
+        "model_tests": of_model,
+        "sql": described.sql if caller.is_admin else "",
+        "compiled_sql": described.compiled_sql if caller.is_admin else "",
+        "is_missing": description is None,
+    }
+
+
+def _test(test: DescribedTest) -> dict[str, str]:
+    outcome = test.outcome or ""
+    name = test.name if test.kind is None or test.column is None else test.kind
+    words = _OUTCOMES.get(outcome, outcome or "not run yet")
+    return {"name": name, "outcome": outcome, "words": words}
+
+
+def build_heads(address: ModelAddress, question: RowQuestion) -> list[dict[str, str]]:
+    """Return the heads of the columns that are shown; `sort_href` is empty if one has no order.
 
     `look`: of its values: `number`, `text` or `plain`, which is never broken.
     """
-
-    name: str
-    kind: str
-    look: str
-    sorting: str
-    sort_href: str
-
-
-@dataclass(frozen=True, slots=True)
-class TestView:
-    """A test: `words` are the outcome in words."""
-
-    name: str
-    outcome: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnView:
-    """A column of a model; `toggle_href` shows or hides it, and is empty for the last one shown."""
-
-    name: str
-    kind: str
-    text: str
-    is_key: bool
-    is_shown: bool
-    toggle_href: str
-    tests: Sequence[TestView]
-
-
-@dataclass(frozen=True, slots=True)
-class AboutView:
-    """A model in the words of its project, as far as a caller may know them.
-
-    `is_missing`: the store does not know them. `model_tests`: those of no single column.
-    """
-
-    paragraphs: Sequence[str] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
-    tests: Mapping[str, Sequence[TestView]] = field(default_factory=dict)
-    model_tests: Sequence[TestView] = ()
-    sql: str = ""
-    compiled_sql: str = ""
-    is_missing: bool = False
-
-    @property
-    def has_texts(self) -> bool:
-        """True if a column is described."""
-        return bool(self.columns)
-
-    @property
-    def is_described(self) -> bool:
-        """True if there is more to say of the columns than their types."""
-        return bool(self.columns or self.tests)
-
-
-def build_about(
-    model: ServedModel, description: ModelDescription | None, caller: Caller
-) -> AboutView:
-    """Return how a model is described to a caller.
-
-    Tests are of the rows of all tenants, and SQL names other models: both are for admins.
-    """
-    if description is None:
-        return AboutView(is_missing=True)
-    paragraphs = [part.strip() for part in description.text.split("\n\n") if part.strip()]
-    by_lower = {name.lower(): text for name, text in description.columns.items()}
-    columns = {name: by_lower[name.lower()] for name in model.kinds if by_lower.get(name.lower())}
-    if not caller.is_admin:
-        return AboutView(paragraphs, columns)
-    tests: dict[str, list[TestView]] = {}
-    of_model: list[TestView] = []
-    names = {name.lower(): name for name in model.kinds}
-    for test in description.tests:
-        column = names.get((test.column or "").strip("`").lower())
-        (of_model if column is None else tests.setdefault(column, [])).append(_test(test))
-    return AboutView(
-        paragraphs, columns, tests, of_model, description.sql, description.compiled_sql
-    )
-
-
-def _test(test: DescribedTest) -> TestView:
-    outcome = test.outcome or ""
-    name = test.name if test.kind is None or test.column is None else test.kind
-    return TestView(name, outcome, _OUTCOMES.get(outcome, outcome or "not run yet"))
-
-
-def build_heads(address: ModelAddress, question: RowQuestion) -> list[HeadView]:
-    """Return the heads of the columns that are shown."""
     heads = []
     for name, kind in question.columns_of(address.model):
         sorting, href = ("none", "") if kind == "json" else address.sorted_by(name)
         look = "text" if kind in ("string", "json", "binary") else "plain"
         look = "number" if is_number(kind) else look
-        heads.append(HeadView(name, kind, look, sorting, href))
+        heads.append(
+            {"name": name, "kind": kind, "look": look, "sorting": sorting, "sort_href": href}
+        )
     return heads
 
 
 def build_columns(
-    address: ModelAddress, question: RowQuestion, about: AboutView
-) -> list[ColumnView]:
-    """Return all columns of a model, shown or not."""
+    address: ModelAddress, question: RowQuestion, about: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return all columns of a model, shown or not.
+
+    `toggle_href` shows or hides one, and is empty for the last one shown.
+    """
     model, shown = address.model, question.columns
     views = []
     for name, kind in model.columns:
         others = [other for other in shown if other != name]
         toggled = others if name in shown else [it for it in model.kinds if it in (*shown, name)]
         views.append(
-            ColumnView(
-                name,
-                kind,
-                about.columns.get(name, ""),
-                name in model.row_key,
-                name in shown,
-                address.showing(toggled) if toggled else "",
-                about.tests.get(name, ()),
-            )
+            {
+                "name": name,
+                "kind": kind,
+                "text": about["columns"].get(name, ""),
+                "is_key": name in model.row_key,
+                "is_shown": name in shown,
+                "toggle_href": address.showing(toggled) if toggled else "",
+                "tests": about["tests"].get(name, ()),
+            }
         )
     return views
 
@@ -237,9 +174,11 @@ def _condition_words(pair: Pair) -> str:
     return f"{name} {OPERATORS[operator]} {value}" if operator in OPERATORS else f"{name} {text}"
 
 
-def extent_words(model: ModelView, shown: int, address: ModelAddress, *, has_more: bool) -> str:
+def extent_words(
+    model: Mapping[str, Any], shown: int, address: ModelAddress, *, has_more: bool
+) -> str:
     """Return how many rows are shown, of how many, and in which order."""
-    key = ", ".join(model.key)
+    key = ", ".join(model["key"])
     repeats = f"One row per {key}." if key else "No key: equal rows are counted."
     if not shown:
         is_asked = bool(address.conditions or address.first("after") or address.first("key"))
@@ -250,8 +189,8 @@ def extent_words(model: ModelView, shown: int, address: ModelAddress, *, has_mor
         rows = f"{count(shown)} {word} behind those of the page before"
     elif has_more:
         rows = f"The first {count(shown)} {word}" if shown > 1 else "The first row"
-        if model.row_count != DASH and not build_conditions(address):
-            rows += f" of {model.row_count}"
+        if model["row_count"] != DASH and not build_conditions(address):
+            rows += f" of {model['row_count']}"
     else:
         rows = f"{count(shown)} {word}"
     chosen = "your choice" if address.first("order") else "the project"

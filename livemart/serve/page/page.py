@@ -199,7 +199,7 @@ def _models_page(request: Request, caller: CallerOf) -> Response:
             if may_read(caller, model)
         ]
         pages = view.pages().models
-        titles = {it.name: pages.get(it.name, NO_PAGE).title for it in models}
+        titles = {it.name: pages.get(it.name, NO_PAGE).title for it in served}
         dashboards = visible_dashboards(view, caller)
         has_figures = has_owner_models(view)
     return _page(

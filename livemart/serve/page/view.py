@@ -7,16 +7,16 @@ same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from livemart.intervals import is_late
 from livemart.serve.page import text as page_text
-from livemart.serve.page.text import FigureChange, LocalFormat
+from livemart.serve.page.text import LocalFormat
 
 _Body = Mapping[str, Any]
+_Texts = dict[str, Any]
 
 _TILES = (
     (
@@ -40,75 +40,11 @@ _SALES, _AVERAGE = "sales_amount", "average_order_value"
 _MONEY = frozenset({_SALES, _AVERAGE})
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A figure with its definition and its change on last week."""
-
-    key: str
-    title: str
-    definition: str
-    value: str
-    change: FigureChange
-
-
-@dataclass(frozen=True, slots=True)
-class DishLine:
-    """A line of the top dishes; `share` is the whole percent of all sales, None if unknown."""
-
-    rank: int
-    name: str
-    sold: str
-    sales: str
-    share: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class TrendRow:
-    """A point of the trend: texts, and the raw amounts that the chart is drawn from.
-
-    `part`: why it is less than its pane or hour of the clock, None if it is all of it.
-    """
-
-    started_at: str
-    label: str
-    orders: str
-    sales: str
-    last_week: str
-    sales_amount: str | None
-    last_week_amount: str | None
-    part: str | None
-    is_late: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PageView:
-    """The texts of the page for a restaurant and a window, beside the body of its state.
+def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> _Texts:
+    """Return the texts of the page of a window, by the names of its template.
 
     `span`: up to the newest data; `base`: says what `tiles` are compared with; `checked_at`,
     `data_at`: ISO 8601, UTC; `caption`: says what the chart of `points` shows.
-    """
-
-    name: str
-    local: LocalFormat
-    words: str
-    span: str
-    base: str
-    since: str | None
-    note: str | None
-    checked_at: str
-    data_at: str
-    data_clock: str
-    age: str
-    is_stale: bool
-    tiles: Sequence[Tile]
-    dishes: Sequence[DishLine]
-    caption: str
-    points: Sequence[TrendRow]
-    late: str | None
-
-
-def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
-    """Return the page of a window.
 
     Args:
         state: the body of the state stream for the window.
@@ -131,28 +67,28 @@ def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
     data_at = min(as_of, published_at)
     passed = server_time - checked_at
     start, end = datetime.fromisoformat(window["start"]), datetime.fromisoformat(window["end"])
-    compared_until = datetime.fromisoformat(window["compared_until"])
+    compared = local.span(start, datetime.fromisoformat(window["compared_until"]))
     has_day = end - start > timedelta(hours=1)
     points = _points(trend, local, late_pane_starts(state), data_at, has_day=has_day)
-    return PageView(
-        name=restaurant["name"] or restaurant["id"],
-        local=local,
-        words=words,
-        span=local.span(start, max(start, data_at)),
-        base=f"Changes: {local.span(start, compared_until)} beside the same time one week before.",
-        since=local.moment(datetime.fromisoformat(window["since"])) if window["since"] else None,
-        note=f"No orders in the last {words}." if metrics["order_count"]["value"] == 0 else None,
-        checked_at=_iso(checked_at),
-        data_at=_iso(data_at),
-        data_clock=local.clock(data_at),
-        age=page_text.age(passed),
-        is_stale=is_late(passed, interval),
-        tiles=[_tile(*tile, metrics=metrics, local=local) for tile in _TILES],
-        dishes=_dishes(state["top_dishes"], metrics["sales_amount"]["value"], local),
-        caption=_caption(trend, points, local),
-        points=points,
-        late=late_sentence(state, local),
-    )
+    return {
+        "name": restaurant["name"] or restaurant["id"],
+        "local": local,
+        "words": words,
+        "span": local.span(start, max(start, data_at)),
+        "base": f"Changes: {compared} beside the same time one week before.",
+        "since": local.moment(datetime.fromisoformat(window["since"])) if window["since"] else None,
+        "note": f"No orders in the last {words}." if metrics["order_count"]["value"] == 0 else None,
+        "checked_at": _iso(checked_at),
+        "data_at": _iso(data_at),
+        "data_clock": local.clock(data_at),
+        "age": page_text.age(passed),
+        "is_stale": is_late(passed, interval),
+        "tiles": [_tile(*tile, metrics=metrics, local=local) for tile in _TILES],
+        "dishes": _dishes(state["top_dishes"], metrics["sales_amount"]["value"], local),
+        "caption": _caption(trend, points, local),
+        "points": points,
+        "late": late_sentence(state, local),
+    }
 
 
 def late_pane_starts(state: _Body) -> list[datetime]:
@@ -180,7 +116,8 @@ def late_sentence(state: _Body, local: LocalFormat) -> str | None:
     return f"{page_text.count(orders)} late {noun} changed {span}."
 
 
-def _tile(key: str, title: str, definition: str, *, metrics: _Body, local: LocalFormat) -> Tile:
+def _tile(key: str, title: str, definition: str, *, metrics: _Body, local: LocalFormat) -> _Texts:
+    """Return a figure with its definition and its change on last week."""
     figure = metrics[key]
     change = page_text.change(_decimal(figure["compared"]), _decimal(figure["last_week"]))
     value = _average(metrics) if key == _AVERAGE else _decimal(figure["value"])
@@ -189,7 +126,7 @@ def _tile(key: str, title: str, definition: str, *, metrics: _Body, local: Local
         if key in _MONEY
         else page_text.count(None if value is None else int(value))
     )
-    return Tile(key, title, definition, text, change)
+    return {"key": key, "title": title, "definition": definition, "value": text, "change": change}
 
 
 def _average(metrics: _Body) -> Decimal | None:
@@ -201,15 +138,16 @@ def _average(metrics: _Body) -> Decimal | None:
     return sales / orders if sales is not None and orders else _decimal(metrics[_AVERAGE]["value"])
 
 
-def _dishes(dishes: Sequence[_Body], all_sales: object, local: LocalFormat) -> list[DishLine]:
+def _dishes(dishes: Sequence[_Body], all_sales: object, local: LocalFormat) -> list[_Texts]:
+    """Return the top dishes; `share` is the whole percent of all sales, None if unknown."""
     return [
-        DishLine(
-            rank=int(dish["rank"]),
-            name=dish["name"] or dish["dish_id"],
-            sold=page_text.count(int(dish["quantity_sold"])),
-            sales=local.money(_decimal(dish["sales_amount"])),
-            share=page_text.percent(_decimal(dish["sales_amount"]), _decimal(all_sales)),
-        )
+        {
+            "rank": int(dish["rank"]),
+            "name": dish["name"] or dish["dish_id"],
+            "sold": page_text.count(int(dish["quantity_sold"])),
+            "sales": local.money(_decimal(dish["sales_amount"])),
+            "share": page_text.percent(_decimal(dish["sales_amount"]), _decimal(all_sales)),
+        }
         for dish in dishes
     ]
 
@@ -221,23 +159,27 @@ def _points(
     data_at: datetime,
     *,
     has_day: bool,
-) -> list[TrendRow]:
+) -> list[_Texts]:
+    """Return the points of the trend: texts, and the raw amounts that the chart is drawn from.
+
+    `part`: why it is less than its pane or hour of the clock, None if it is all of it.
+    """
     step = timedelta(minutes=trend["step_minutes"])
     rows = []
     for point, before in zip(trend["points"], trend["last_week"], strict=True):
         started_at = datetime.fromisoformat(point["start"])
         rows.append(
-            TrendRow(
-                started_at=point["start"],
-                label=local.moment(started_at) if has_day else local.clock(started_at),
-                orders=page_text.count(point["order_count"]),
-                sales=local.money(_decimal(point["sales_amount"])),
-                last_week=local.money(_decimal(before["sales_amount"])),
-                sales_amount=point["sales_amount"],
-                last_week_amount=before["sales_amount"],
-                part=_part(started_at, step, data_at, local),
-                is_late=any(started_at <= pane < started_at + step for pane in late_panes),
-            )
+            {
+                "started_at": point["start"],
+                "label": local.moment(started_at) if has_day else local.clock(started_at),
+                "orders": page_text.count(point["order_count"]),
+                "sales": local.money(_decimal(point["sales_amount"])),
+                "last_week": local.money(_decimal(before["sales_amount"])),
+                "sales_amount": point["sales_amount"],
+                "last_week_amount": before["sales_amount"],
+                "part": _part(started_at, step, data_at, local),
+                "is_late": any(started_at <= pane < started_at + step for pane in late_panes),
+            }
         )
     return rows
 
@@ -252,27 +194,27 @@ def _part(
     return "part" if passed else None
 
 
-def _caption(trend: _Body, points: Sequence[TrendRow], local: LocalFormat) -> str:
+def _caption(trend: _Body, points: Sequence[_Texts], local: LocalFormat) -> str:
     """Say which whole point is the highest, beside the same one a week before."""
     step = "5 minutes" if trend["step_minutes"] == 5 else "hour"
-    amounts = [_decimal(point.sales_amount) or Decimal(0) for point in points]
+    amounts = [_decimal(point["sales_amount"]) or Decimal(0) for point in points]
     if not any(amount > 0 for amount in amounts):
         return "Nothing was sold in this window."
     whole = [
         (amount, point)
         for amount, point in zip(amounts, points, strict=True)
-        if point.part is None and amount > 0
+        if point["part"] is None and amount > 0
     ]
     if not whole:
         return f"Sales per {step}; nothing was sold in a whole one yet."
     # The first of equal ones.
     _, most = max(whole, key=lambda entry: entry[0])
     before = (
-        f"{most.last_week} in the same {step} last week"
-        if most.last_week_amount is not None
+        f"{most['last_week']} in the same {step} last week"
+        if most["last_week_amount"] is not None
         else "last week is not known yet"
     )
-    return f"Sales per {step}, the most at {most.label} with {most.sales}; {before}."
+    return f"Sales per {step}, the most at {most['label']} with {most['sales']}; {before}."
 
 
 def _iso(instant: datetime) -> str:

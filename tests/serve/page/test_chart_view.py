@@ -12,7 +12,6 @@ import pytest
 from livemart.serve.page.chart_view import (
     HEIGHT,
     WIDTH,
-    ChartView,
     axis_marks,
     build_chart,
     thinned,
@@ -20,6 +19,7 @@ from livemart.serve.page.chart_view import (
 from livemart.serve.page.charts import Chart
 from livemart.serve.page.number_formats import exact, write_marks
 from livemart.serve.page.text import DASH
+from tests.serve.page.template_names import by_name
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LINES = Chart("lines", "at", ("amount",), ("shop",))
@@ -27,9 +27,9 @@ LINES = Chart("lines", "at", ("amount",), ("shop",))
 
 def draw(
     chart: Chart, rows: list[dict[str, Any]], *, scope: str = "", is_sorted: bool = False
-) -> ChartView:
+) -> Any:
     kinds = {"at": "timestamp", "amount": "int", "shop": "string"}
-    return build_chart(chart, rows, kinds, scope=scope, is_sorted=is_sorted)
+    return by_name(build_chart(chart, rows, kinds, scope=scope, is_sorted=is_sorted))
 
 
 def point(minutes: float, amount: object, shop: str | None = "a") -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_days_are_written_without_a_time_and_long_spans_with_the_year() -> None:
     rows = [{"at": date(2024 + year, 3, 1), "amount": year, "shop": None} for year in range(3)]
     kinds = {"at": "date", "amount": "int"}
 
-    view = build_chart(chart, rows, kinds, scope="", is_sorted=False)
+    view = by_name(build_chart(chart, rows, kinds, scope="", is_sorted=False))
 
     assert view.lines[0].x_marks == ["1 Mar 2024", "1 Mar 2025", "1 Mar 2026"]
     assert view.caption == ""

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from livemart.serve.auth.callers import Caller
-from livemart.serve.page.models_view import ModelView, build_model, build_rows
+from livemart.serve.page.models_view import build_model, build_rows
 from livemart.serve.page.text import DASH
 from livemart.store.served import Published, ServedModel
+from tests.serve.page.template_names import by_name
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADMIN = Caller(None)
@@ -30,8 +31,8 @@ class Snapshot:
         return self._changed_at
 
 
-def model_of(snapshot: Any, caller: Caller = ADMIN) -> ModelView:
-    return build_model(snapshot, SHOPS, caller, NOW)
+def model_of(snapshot: Any, caller: Caller = ADMIN) -> Any:
+    return by_name(build_model(snapshot, SHOPS, caller, NOW))
 
 
 def test_a_model_says_how_many_rows_it_has_and_when_they_changed() -> None:

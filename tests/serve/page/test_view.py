@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from livemart.serve.page.page import _own_path
-from livemart.serve.page.view import PageView, build_view
+from livemart.serve.page.view import build_view
+from tests.serve.page.template_names import by_name
 
 _POINT = {"order_count": 2, "sales_amount": "10.00"}
 _NOTHING = {"order_count": 0, "sales_amount": "0.00"}
@@ -231,7 +232,7 @@ def _view(
     last_week: list[dict[str, Any]] | None = None,
     starts: Sequence[str] = _STARTS,
     **changed: Any,
-) -> PageView:
+) -> Any:
     """Return the page of a window of two hours that ends at 14:35 in Lisbon."""
     state: dict[str, Any] = {
         "restaurant": {
@@ -265,7 +266,7 @@ def _view(
         "points": _placed(points or [_POINT] * len(starts), "2026-03-02", starts),
         "last_week": _placed(last_week or [_POINT] * len(starts), "2026-02-23", starts),
     }
-    return build_view(state, trend, interval=timedelta(minutes=5))
+    return by_name(build_view(state, trend, interval=timedelta(minutes=5)))
 
 
 def _placed(points: list[dict[str, Any]], day: str, starts: Sequence[str]) -> list[dict[str, Any]]:
