@@ -27,7 +27,6 @@ COVERED = {
     "serve/letters/schemas.py": "serve/http/test_schema.py",
     "serve/models/schemas.py": "serve/http/test_schema.py",
     "serve/owner/schemas.py": "serve/http/test_schema.py",
-    "serve/owner/owner_problems.py": "serve/http/test_problems.py",
     "land/records/messages/message.py": "unit/land/records/messages/test_read.py",
     "land/sources/delivery.py": "unit/land/sources/test_log_deliveries.py",
     # Parts of landing whose promise is one of all of them together: each record once, in its place.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -29,14 +29,17 @@ MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
 
 # By code: status and title. The title names the kind of problem and never changes with the request.
-Kinds = Mapping[str, tuple[int, str]]
-_KINDS: Kinds = {
+PROBLEMS: Mapping[str, tuple[int, str]] = {
     "TOKEN_MISSING": (401, "A token is needed"),
     "TOKEN_REFUSED": (401, "This token is not valid"),
     "HOST_REFUSED": (403, "Only this machine may ask"),
     "ORIGIN_REFUSED": (403, "The form was sent from elsewhere"),
     "NOT_FOUND": (404, "Nothing here"),
     "MODEL_UNKNOWN": (404, "Unknown model"),
+    "DASHBOARD_UNKNOWN": (404, "Unknown dashboard"),
+    "RESTAURANT_UNKNOWN": (404, "Unknown restaurant"),
+    "WINDOW_UNKNOWN": (422, "Unknown window"),
+    "LETTERS_MISSING": (404, "No dead letters are kept here"),
     "METHOD_REFUSED": (405, "This method is not offered here"),
     "FORM_NOT_OFFERED": (406, "No form that was asked for is offered"),
     "REQUEST_TIMEOUT": (408, "The request did not come in time"),
@@ -59,13 +62,18 @@ _KINDS: Kinds = {
     "READER_ENDED": (503, "The process that read the answer ended"),
     "SERVER_ENDING": (503, "The server is ending"),
     "SERVER_FAILED": (500, "The server failed"),
+    "INGEST_REFUSED": (403, "This token may not send these records"),
+    "INGEST_SOURCE_UNKNOWN": (404, "No records are taken for this source"),
+    "INGEST_FORM_REFUSED": (415, "Records are not taken in this form"),
+    "INGEST_RECORDS_REFUSED": (422, "A record cannot land"),
+    "INGEST_KEY_REUSED": (422, "This key was used for other records"),
+    "INGEST_BUSY": (429, "More records wait than can be held"),
+    "INGEST_FAILED": (503, "Records cannot be stored"),
 }
 
 
 class ProblemError(Exception):
     """A request that is answered with a problem.
-
-    A room with its own questions has a subclass with its own `kinds`.
 
     Args:
         code: stable name of the problem, with a section in `docs/errors.md`.
@@ -73,13 +81,11 @@ class ProblemError(Exception):
         headers: sent along, beside those that belong to the status.
     """
 
-    kinds: ClassVar[Kinds] = _KINDS
-
     def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(f"{code}: {detail}")
         self.code = code
         self.detail = detail
-        self.status, self.title = self.kinds[code]
+        self.status, self.title = PROBLEMS[code]
         # Further members of the body, beside those that every problem has.
         self.members: Mapping[str, Any] = {}
         self.headers = dict(headers or {})

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path
 from pydantic import Field
@@ -36,7 +36,7 @@ from livemart.project.graph import SourceTable
 from livemart.serve.auth.callers import Caller, CallerOf
 from livemart.serve.http.held_bytes import HeldBytes
 from livemart.serve.http.parts import part_of
-from livemart.serve.http.problems import Kinds, ProblemError
+from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import Shape, answer_shapes
 from livemart.serve.shares.shares import ingest_turn, owner_of
 
@@ -60,20 +60,6 @@ _BODY: dict[str, Any] = {
         },
     }
 }
-
-
-class IngestProblemError(ProblemError):
-    """A request whose records are not taken."""
-
-    kinds: ClassVar[Kinds] = {
-        "INGEST_REFUSED": (403, "This token may not send these records"),
-        "INGEST_SOURCE_UNKNOWN": (404, "No records are taken for this source"),
-        "INGEST_FORM_REFUSED": (415, "Records are not taken in this form"),
-        "INGEST_RECORDS_REFUSED": (422, "A record cannot land"),
-        "INGEST_KEY_REUSED": (422, "This key was used for other records"),
-        "INGEST_BUSY": (429, "More records wait than can be held"),
-        "INGEST_FAILED": (503, "Records cannot be stored"),
-    }
 
 
 class Ingested(Shape):
@@ -121,30 +107,30 @@ async def take_records(
     table = intake.sources.get(source)
     names = (source,) if table is None else table.names
     if caller.sources.isdisjoint(names):
-        raise IngestProblemError(
+        raise ProblemError(
             "INGEST_REFUSED", f"it needs one of `livemart token create --ingest {source[:80]}`"
         )
     if table is None:
-        raise IngestProblemError(
+        raise ProblemError(
             "INGEST_SOURCE_UNKNOWN", "the project has no such source of JSON lines or text"
         )
     form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     forms = _FORMS[table.record_rules.format]
     if form not in forms or request.headers.get("content-encoding", "identity") != "identity":
-        raise IngestProblemError("INGEST_FORM_REFUSED", f"send {', '.join(forms)}, not compressed")
+        raise ProblemError("INGEST_FORM_REFUSED", f"send {', '.join(forms)}, not compressed")
     async with _held_body(request, caller) as body, ingest_turn(request, caller):
         ingest_request = await run_in_threadpool(_take, table, body, form, idempotency_key)
     try:
         intake.commit.put(ingest_request)
         receipt = await asyncio.wrap_future(ingest_request.done)
     except IngestBusyError:
-        raise IngestProblemError("INGEST_BUSY", "the disk is slow; send it again later") from None
+        raise ProblemError("INGEST_BUSY", "the disk is slow; send it again later") from None
     except KeyReusedError:
-        raise IngestProblemError(
+        raise ProblemError(
             "INGEST_KEY_REUSED", "send other records under another Idempotency-Key"
         ) from None
     except OSError as error:
-        raise IngestProblemError("INGEST_FAILED", error.strerror or "the disk refuses") from error
+        raise ProblemError("INGEST_FAILED", error.strerror or "the disk refuses") from error
     return JSONResponse(
         {
             "source": table.relation,
@@ -160,7 +146,7 @@ async def _held_body(request: Request, caller: Caller) -> AsyncIterator[bytes]:
     """Yield the body; its bytes count as the caller's while it arrives and waits.
 
     Raises:
-        IngestProblemError: INGEST_BUSY, if the memory is needed for others.
+        ProblemError: INGEST_BUSY, if the memory is needed for others.
     """
     held, owner, body = part_of(request, HeldBytes), owner_of(request, caller), bytearray()
     try:
@@ -170,7 +156,7 @@ async def _held_body(request: Request, caller: Caller) -> AsyncIterator[bytes]:
                 held.hold(patience, owner, len(body), lambda: patience.reschedule(0))
             yield bytes(body)
     except TimeoutError:
-        raise IngestProblemError(
+        raise ProblemError(
             "INGEST_BUSY", "too many large bodies are under way; send fewer at once"
         ) from None
     finally:
@@ -181,7 +167,7 @@ def _take(table: SourceTable, body: bytes, form: str, key: str | None) -> Ingest
     """Return the records of a request.
 
     Raises:
-        IngestProblemError: INGEST_RECORDS_REFUSED, with the first that cannot land.
+        ProblemError: INGEST_RECORDS_REFUSED, with the first that cannot land.
     """
     content = body.removeprefix(BYTE_ORDER_MARK)
     if form == "application/json":
@@ -216,7 +202,7 @@ def _lines_of_json(content: bytes) -> tuple[bytes, bool]:
     return as_lines([*ended, *([rest] if rest[1].strip() else [])]), elements.is_open
 
 
-def _refused(mistakes: list[str]) -> IngestProblemError:
+def _refused(mistakes: list[str]) -> ProblemError:
     shown = "; ".join(mistakes[:_SHOWN_MISTAKES])
     more = "; and more" if len(mistakes) > _SHOWN_MISTAKES else ""
-    return IngestProblemError("INGEST_RECORDS_REFUSED", f"nothing was stored: {shown}{more}")
+    return ProblemError("INGEST_RECORDS_REFUSED", f"nothing was stored: {shown}{more}")

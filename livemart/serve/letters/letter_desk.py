@@ -9,25 +9,18 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from threading import Lock
-from typing import ClassVar
 
 from livemart.delta.warehouse import Warehouse
 from livemart.epoch import epoch_micros, epoch_moment
 from livemart.land.letters.chosen_letters import LetterChoice, letter_relations
 from livemart.land.letters.letter_pages import LetterPage, LetterPlace, read_letter_page
 from livemart.land.letters.redriven import marks_relation
-from livemart.serve.http.problems import Kinds, ProblemError
+from livemart.serve.http.problems import ProblemError
 from livemart.storage.location import StoragePlace
 
 # Time, batch, and source, origin and reason as the digits of their bytes: whatever matches is the
 # place of a letter, of one that is there or not.
 PLACE_PATTERN = r"^[0-9]{1,17}\.[0-9]{1,18}(\.([0-9a-f]{2})*){3}$"
-
-
-class LetterProblemError(ProblemError):
-    """A question about dead letters that has no answer here."""
-
-    kinds: ClassVar[Kinds] = {"LETTERS_MISSING": (404, "No dead letters are kept here")}
 
 
 class LetterDesk:
@@ -42,11 +35,11 @@ class LetterDesk:
         """Return name, id and version of all tables that an answer is computed from.
 
         Raises:
-            LetterProblemError: LETTERS_MISSING.
+            ProblemError: LETTERS_MISSING.
         """
         letters = letter_relations(self._warehouse)
         if not letters:
-            raise LetterProblemError(
+            raise ProblemError(
                 "LETTERS_MISSING",
                 f"no table of dead letters in {self._warehouse.place}: nothing has landed "
                 "there yet, or this server runs on another machine than the pipeline",

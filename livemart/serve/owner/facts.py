@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from livemart.serve.owner.owner_problems import OwnerProblemError
+from livemart.serve.http.problems import ProblemError
 from livemart.serve.owner.panes import PANE_START, TREND, Panes, read_panes
 from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
@@ -55,12 +55,12 @@ class Facts:
         """Return the metrics of a window.
 
         Raises:
-            OwnerProblemError: WINDOW_UNKNOWN, if the project has no such window.
+            ProblemError: WINDOW_UNKNOWN, if the project has no such window.
         """
         row = self.metrics.get(hours)
         if row is None:
             windows = ", ".join(self.windows) or "none"
-            raise OwnerProblemError("WINDOW_UNKNOWN", f"windows here are {windows}; found {hours}h")
+            raise ProblemError("WINDOW_UNKNOWN", f"windows here are {windows}; found {hours}h")
         return row
 
 

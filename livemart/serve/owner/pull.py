@@ -20,6 +20,7 @@ from livemart.serve.auth.callers import Caller, CallerOf
 from livemart.serve.http.encoded_slashes import read_id
 from livemart.serve.http.forms import JSON, answer, choose_form, etag_of, is_known
 from livemart.serve.http.parts import part_of
+from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.snapshot_json import snapshot_head, to_json
@@ -27,7 +28,6 @@ from livemart.serve.owner import schemas
 from livemart.serve.owner.answers import Answers
 from livemart.serve.owner.bodies import restaurants_of
 from livemart.serve.owner.facts import WINDOWS
-from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.restaurant import BodyKind, RestaurantBodies
 from livemart.store.snapshot_view import SnapshotView
 
@@ -36,12 +36,12 @@ def known_window(window: str) -> str:
     """Return the name of a window if there is one of it.
 
     Raises:
-        OwnerProblemError: WINDOW_UNKNOWN.
+        ProblemError: WINDOW_UNKNOWN.
     """
     if window not in WINDOWS:
         offered = ", ".join(WINDOWS)
         detail = f"window must be one of {offered}; found {window[:80]}"
-        raise OwnerProblemError("WINDOW_UNKNOWN", detail)
+        raise ProblemError("WINDOW_UNKNOWN", detail)
     return window
 
 
@@ -151,11 +151,9 @@ async def find_restaurant(
     return bodies
 
 
-def unknown_restaurant() -> OwnerProblemError:
+def unknown_restaurant() -> ProblemError:
     """Return the one answer for a restaurant that is unknown, and for one that is not theirs."""
-    return OwnerProblemError(
-        "RESTAURANT_UNKNOWN", "no restaurant of this id exists that you may see"
-    )
+    return ProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id exists that you may see")
 
 
 async def _answer(

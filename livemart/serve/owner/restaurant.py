@@ -54,7 +54,7 @@ class RestaurantBodies:
 
         Raises:
             ValueError: a part that the body needs was not read.
-            OwnerProblemError: WINDOW_UNKNOWN.
+            ProblemError: WINDOW_UNKNOWN.
         """
         body = self._encoded.get((kind, hours))
         if body is None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from starlette.requests import Request
 
 from livemart.project.declared.model_page import NO_PAGE, PageSpec
 from livemart.serve.auth.callers import Caller
-from livemart.serve.http.problems import Kinds, ProblemError
+from livemart.serve.http.problems import ProblemError
 from livemart.serve.models.pull import may_read
 from livemart.serve.page.model_address import ModelAddress
 from livemart.serve.page.model_page import read_rows
@@ -26,12 +26,6 @@ from livemart.store.snapshot_view import SnapshotView
 # Each reads up to 2,000 rows; a browser, and a reader, would take long over more.
 _MOST_DRAWN = 12
 _ROWS_OF_A_PANEL = 10
-
-
-class DashboardProblemError(ProblemError):
-    """A question for a dashboard that is answered with a problem."""
-
-    kinds: ClassVar[Kinds] = {"DASHBOARD_UNKNOWN": (404, "Unknown dashboard")}
 
 
 def visible_dashboards(view: SnapshotView, caller: Caller) -> dict[str, Dashboard]:
@@ -67,7 +61,7 @@ def read_dashboard(
     names = [] if board is None else _readable(view, board, caller)
     if board is None or not names:
         detail = "no dashboard of this name exists with a model that you may read"
-        raise DashboardProblemError("DASHBOARD_UNKNOWN", detail)
+        raise ProblemError("DASHBOARD_UNKNOWN", detail)
     addresses = {it: _address(view, pages.models, it) for it in names}
     panels = [_panel(request, view, caller, addresses[it], now) for it in names[:_MOST_DRAWN]]
     others = [(addresses[it].page.title or it, addresses[it].path) for it in names[_MOST_DRAWN:]]

@@ -40,7 +40,6 @@ from livemart.serve.live.snapshot_json import times_of
 from livemart.serve.models.pull import may_read, readable_model
 from livemart.serve.owner.bodies import restaurants_of
 from livemart.serve.owner.facts import WINDOWS, first_window, has_owner_models
-from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.pull import known_window, unknown_restaurant
 from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page.console_page import console_values
@@ -136,7 +135,7 @@ def _first_page(
         window = window or first_window(view, caller.tenants) or _FIRST_WINDOW
         offered = [{"id": restaurant}] if restaurant else restaurants_of(view, caller.tenants)
     if not offered:
-        raise OwnerProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
+        raise ProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
     address = f"/r/{quote(offered[0]['id'], safe='')}?window={window}"
     return RedirectResponse(address, status_code=303)
 

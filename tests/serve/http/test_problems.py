@@ -10,9 +10,8 @@ from structlog.testing import capture_logs
 
 from livemart.serve.http import schemas
 from livemart.serve.http.forms import ARROW
-from livemart.serve.http.problems import ProblemError
+from livemart.serve.http.problems import PROBLEMS
 from livemart.serve.live import streams
-from livemart.serve.owner.owner_problems import OwnerProblemError
 from tests.ports import silent_port
 from tests.serve.apps import Site, site
 from tests.store.stores import fill_store, reference_tables
@@ -31,8 +30,7 @@ def assert_problem(answer: Any, status: int, code: str) -> dict[str, Any]:
     assert answer.headers["content-security-policy"] == CSP
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert body["type"] == f"https://livemart.example/errors#{code}"
-    kinds = {**ProblemError.kinds, **OwnerProblemError.kinds}
-    assert body["title"] == kinds[code][1]
+    assert body["title"] == PROBLEMS[code][1]
     assert (status == 503) == ("retry-after" in answer.headers)
     schemas.Problem.model_validate(body)
     return body

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from livemart.serve.http.problems import ProblemError
 from livemart.serve.owner.facts import Facts, end_of, first_window, has_owner_models, read_facts
-from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.store.reader import StoreReader
 from livemart.store.snapshot_view import SnapshotView
 from tests.store.stores import NOON, Order, fill_store, reference_tables
@@ -50,7 +50,7 @@ def test_a_window_that_a_project_does_not_have_is_refused_by_name(view: Snapshot
     less = replace(known, metrics={24: known.metrics[24]})
 
     assert less.windows == ["24h"]
-    with pytest.raises(OwnerProblemError, match="windows here are 24h; found 168h"):
+    with pytest.raises(ProblemError, match="windows here are 24h; found 168h"):
         less.of_window(168)
 
 

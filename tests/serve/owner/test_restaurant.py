@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from livemart.serve.http.problems import ProblemError
 from livemart.serve.owner import bodies
 from livemart.serve.owner.facts import Facts
-from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.panes import Panes
 from livemart.serve.owner.restaurant import PARTS, RestaurantBodies
 from livemart.store.served import Published
@@ -61,7 +61,7 @@ def test_a_window_of_which_there_are_no_figures_is_refused() -> None:
 
     known.facts.of_window(24)
     assert known.has(24) and not known.has(1)
-    with pytest.raises(OwnerProblemError, match="windows here are 24h; found 1h") as caught:
+    with pytest.raises(ProblemError, match="windows here are 24h; found 1h") as caught:
         known.facts.of_window(1)
     assert (caught.value.code, caught.value.status) == ("WINDOW_UNKNOWN", 422)
 
