@@ -5,26 +5,44 @@ Measurements are for admins alone.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from fastapi import APIRouter
+from prometheus_client.core import Metric
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from livemart.intervals import format_interval, is_late
-from livemart.land.lag import WatchedLags
+from livemart.land.lag import SourceLag, WatchedLags
 from livemart.serve.auth.callers import AdminOf, Guard
-from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.measurements import Measurements, measurement
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
+from livemart.serve.http.run_measurements import run_measurements
 from livemart.serve.http.schemas import Alive, Ready, answer_shapes
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.run_watch import RunWatch
 from livemart.settings import Settings
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
+_OF_SOURCES: Mapping[str, tuple[str, Callable[[SourceLag, datetime], float | None]]] = {
+    "waiting_records": (
+        "Records that were delivered and are in no micro-batch yet, where known.",
+        lambda lag, _: lag.records,
+    ),
+    "waiting_files": (
+        "Files that were delivered and are in no micro-batch yet.",
+        lambda lag, _: lag.files,
+    ),
+    "waiting_bytes": ("Bytes of these files.", lambda lag, _: lag.size),
+    "waiting_seconds": ("How long the oldest of what waits has waited.", SourceLag.waits_s),
+    "up": ("1 if the source could be looked at, else 0.", lambda lag, _: not lag.away),
+    "look_age_seconds": ("How long ago a record log last answered.", SourceLag.look_age_s),
+}
 
 health_router = APIRouter(tags=["health"])
 
@@ -75,40 +93,54 @@ async def readyz(request: Request) -> JSONResponse:
 )
 async def measurements_text(request: Request, _: AdminOf) -> Response:
     """Measurements for Prometheus, to admins; as long as no token was made, to this machine."""
-    measurements = part_of(request, Measurements)
-    now = part_of(request, Guard).now()
-    _measure(measurements, part_of(request, Hub), now)
-    measurements.of_runs.run = await run_in_threadpool(part_of(request, RunWatch).newest)
+    hub, now = part_of(request, Hub), part_of(request, Guard).now()
+    run = await run_in_threadpool(part_of(request, RunWatch).newest)
     lags = await run_in_threadpool(part_of(request, WatchedLags).lags)
-    measurements.show_waiting(
-        {
-            source: {
-                "waiting_records": lag.records,
-                "waiting_files": lag.files,
-                "waiting_bytes": lag.size,
-                "waiting_seconds": lag.waits_s(now),
-                "up": 0 if lag.away else 1,
-                "look_age_seconds": lag.look_age_s(now),
-            }
-            for source, lag in lags.items()
-        },
+    of_now = [*hub_measurements(hub, now), *run_measurements(run), *lag_measurements(lags, now)]
+    text = part_of(request, Measurements).render(of_now)
+    return Response(text, headers={"Cache-Control": "no-store"}, media_type=_TEXT)
+
+
+def hub_measurements(hub: Hub, now: datetime) -> Iterator[Metric]:
+    """Yield the measurements of the streams, the store and its newest snapshot."""
+    yield measurement("streams", "Open streams.", hub.clients)
+    yield measurement("store_up", "1 if the store answers, else 0.", hub.failure is None)
+    published = hub.published
+    number = 0 if published is None else published.snapshot_id
+    yield measurement("snapshot_id", "Newest published snapshot.", number)
+    text = "Time since a pass said which snapshot is the newest."
+    staleness_s = 0 if published is None else hub.staleness_s(published, now)
+    yield measurement("staleness_seconds", text, staleness_s)
+    failures = published.strategy_failures if published else None
+    yield measurement(
+        "strategy_failures",
+        "Snapshots in which an error of livemart made a model full.",
+        {(model,): count for model, count in (failures or {}).items()},
+        "model",
+    )
+    ages = {}
+    if published is not None:
+        for model in published.set_aside or ():
+            _, refreshed_at = published.refreshed_at(model) or (0, None)
+            age = None if refreshed_at is None else now - refreshed_at
+            ages[(model,)] = math.nan if age is None else age.total_seconds()
+    text = "Age of the rows of a model that is set aside; NaN if it never had any."
+    yield measurement("model_age_seconds", text, ages, "model")
+
+
+def lag_measurements(lags: Mapping[str, SourceLag], now: datetime) -> Iterator[Metric]:
+    """Yield the measurements of what waits for each source; what is not known is left out."""
+    for name, (text, value_of) in _OF_SOURCES.items():
+        values = {(source,): value_of(lag, now) for source, lag in lags.items()}
+        yield measurement(f"source_{name}", text, values, "source")
+    yield measurement(
+        "source_partition_waiting_records",
+        "Records that wait in each partition of a record log.",
         {
             (source, partition): count
             for source, lag in lags.items()
             for partition, count in lag.partitions.items()
         },
+        "source",
+        "partition",
     )
-    return Response(measurements.render(), headers={"Cache-Control": "no-store"}, media_type=_TEXT)
-
-
-def _measure(measurements: Measurements, hub: Hub, now: datetime) -> None:
-    measurements.streams.set(hub.clients)
-    measurements.store_up.set(0 if hub.failure is not None else 1)
-    if hub.published is not None:
-        measurements.snapshot_id.set(hub.published.snapshot_id)
-        measurements.staleness.set(hub.staleness_s(hub.published, now))
-        ages: dict[str, float | None] = {}
-        for model in hub.published.set_aside or ():
-            _, refreshed_at = hub.published.refreshed_at(model) or (0, None)
-            ages[model] = None if refreshed_at is None else (now - refreshed_at).total_seconds()
-        measurements.show_models(ages, hub.published.strategy_failures or {})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from livemart.serve.http.measurements import Measurements
+import math
+
+from prometheus_client.core import CounterMetricFamily, Metric
+
+from livemart.serve.http.measurements import Measurements, measurement
 
 
-def lines(measurements: Measurements) -> set[str]:
-    text = measurements.render().decode()
+def lines(measurements: Measurements, *of_now: Metric) -> set[str]:
+    text = measurements.render(of_now).decode()
     return {line for line in text.splitlines() if not line.startswith("#")}
 
 
@@ -27,35 +31,17 @@ def test_answers_are_counted_by_route_and_streams_are_not_timed() -> None:
     assert not any("route=" in line for line in lines(other))
 
 
-def test_a_source_that_waits_no_more_is_gone_and_what_is_not_known_is_no_zero() -> None:
-    known = {
-        "waiting_records": 5.0,
-        "waiting_files": None,
-        "waiting_bytes": None,
-        "waiting_seconds": 2.5,
-        "up": 1.0,
-        "look_age_seconds": 0.0,
+def test_values_have_labels_and_what_is_not_known_is_no_zero() -> None:
+    known = {("orders", "0"): 5, ("orders", "1"): None, ("new", "0"): math.nan}
+    measurements = Measurements()
+
+    shown = lines(measurements, measurement("waiting", "W.", known, "source", "partition"))
+    whole = lines(measurements, measurement("batches", "B.", 2, kind=CounterMetricFamily))
+
+    assert {line for line in shown if "waiting{" in line} == {
+        'livemart_waiting{partition="0",source="orders"} 5.0',
+        'livemart_waiting{partition="0",source="new"} NaN',
     }
-    measurements = Measurements()
-
-    measurements.show_waiting({"orders": known}, {("orders", "0"): 5})
-    shown = lines(measurements)
-    measurements.show_waiting({}, {})
-
-    assert 'livemart_source_waiting_records{source="orders"} 5.0' in shown
-    assert 'livemart_source_partition_waiting_records{partition="0",source="orders"} 5.0' in shown
-    assert not any(line.startswith("livemart_source_waiting_files") for line in shown)
-    assert not any("orders" in line for line in lines(measurements))
-
-
-def test_a_model_that_never_had_rows_has_no_age() -> None:
-    measurements = Measurements()
-
-    measurements.show_models({"totals": 60.0, "new": None}, {"totals": 2})
-    shown = lines(measurements)
-    measurements.show_models({}, {})
-
-    assert 'livemart_model_age_seconds{model="totals"} 60.0' in shown
-    assert 'livemart_model_age_seconds{model="new"} NaN' in shown
-    assert 'livemart_strategy_failures{model="totals"} 2.0' in shown
-    assert not any("model=" in line for line in lines(measurements))
+    assert "livemart_batches_total 2.0" in whole
+    # They are of one text.
+    assert not any("waiting{" in line for line in whole)
