@@ -7,14 +7,15 @@ rule, and each asks whose rows they are.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, Required, TypedDict, Unpack
 
 import sqlalchemy as sa
 
 from livemart.store.column_types import in_order
+from livemart.store.row_places import RowPlace
 from livemart.store.schema import CHANGES
 from livemart.store.served import ServedModel
 from livemart.store.value_forms import parse_served_value
@@ -44,36 +45,40 @@ class ColumnCondition:
     value: Any
 
 
+class AskedRows(TypedDict, total=False):
+    """The rows of a model that a reader asks for; see `SnapshotView.row_slices`."""
+
+    tenants: Required[frozenset[str] | None]
+    equals: Mapping[str, Any] | None
+    since: Bound | None
+    until: Bound | None
+    order_by: Sequence[str]
+    limit: int | None
+    descending: bool | Collection[str]
+    columns: Sequence[str] | None
+    conditions: Sequence[ColumnCondition]
+    behind: RowPlace | None
+
+
 def row_predicates(
-    table: sa.Table,
-    served: ServedModel,
-    tenants: frozenset[str] | None,
-    *,
-    equals: Mapping[str, Any] | None = None,
-    since: Bound | None = None,
-    until: Bound | None = None,
-    conditions: Sequence[ColumnCondition] = (),
-    dialect: str = "",
+    table: sa.Table, served: ServedModel, dialect: str, **asked: Unpack[AskedRows]
 ) -> list[sa.ColumnElement[bool]]:
-    """Return the predicates of all rows of an answer.
+    """Return the predicates of all rows of an answer; order, limit and place are none of them.
 
     Args:
         table: of the model.
         served: the model.
-        tenants: whose rows; None for all.
-        equals: columns and the values they must have; None is NULL.
-        since: a column and its first moment.
-        until: a column and the moment that is not included.
-        conditions: further ones, that all hold.
-        dialect: the database of the table; needed with conditions.
+        dialect: the database of the table.
+        asked: the rows.
     """
     name = served.tenant_column
     column, kind = (None, "") if name is None else (table.c[name], served.kinds[name])
-    predicates = _tenant_predicates(column, kind, tenants)
-    predicates += [table.c[name] == value for name, value in (equals or {}).items()]
-    for compare, bound in ((operator.ge, since), (operator.lt, until)):
+    predicates = _tenant_predicates(column, kind, asked["tenants"])
+    predicates += [table.c[name] == value for name, value in (asked.get("equals") or {}).items()]
+    for compare, bound in ((operator.ge, asked.get("since")), (operator.lt, asked.get("until"))):
         if bound is not None:
             predicates.append(compare(table.c[bound[0]], _bound_value(table, bound)))
+    conditions = asked.get("conditions", ())
     return predicates + [_predicate(table.c[it.column], it, dialect) for it in conditions]
 
 

@@ -5,11 +5,11 @@ Used by the server for every answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain, islice
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any, Unpack
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -20,8 +20,8 @@ from livemart.store.descriptions import read_description
 from livemart.store.packed import Packed, pack, unpack
 from livemart.store.pages import read_pages
 from livemart.store.positions import Position, mark_of
-from livemart.store.predicates import Bound, ColumnCondition, change_predicates, row_predicates
-from livemart.store.row_places import RowPlace, is_down, order_columns, rows_behind
+from livemart.store.predicates import AskedRows, ColumnCondition, change_predicates, row_predicates
+from livemart.store.row_places import is_down, order_columns, rows_behind
 from livemart.store.schema import CHANGES, PUBLISHED, ROW_COUNT, Layout, bag_column, served_table
 from livemart.store.served import ChangePage, ModelDescription, ProjectPages, Published, ServedModel
 from livemart.store.store import StoredModel
@@ -30,21 +30,6 @@ from livemart.store.store import StoredModel
 _SLICE = 1_000
 # The length of an instant as text, up to the second.
 _SECONDS_LONG = 19
-
-
-class AskedRows(TypedDict, total=False):
-    """The rows that `SnapshotView.row_slices` is asked for."""
-
-    tenants: Required[frozenset[str] | None]
-    equals: Mapping[str, Any] | None
-    since: Bound | None
-    until: Bound | None
-    order_by: Sequence[str]
-    limit: int | None
-    descending: bool | Collection[str]
-    columns: Sequence[str] | None
-    conditions: Sequence[ColumnCondition]
-    behind: RowPlace | None
 
 
 class SnapshotView:
@@ -185,20 +170,7 @@ class SnapshotView:
         return list(chain.from_iterable(self.row_slices(model, **asked)))
 
     def row_slices(
-        self,
-        model: str,
-        *,
-        size: int = _SLICE,
-        tenants: frozenset[str] | None,
-        equals: Mapping[str, Any] | None = None,
-        since: Bound | None = None,
-        until: Bound | None = None,
-        order_by: Sequence[str] = (),
-        limit: int | None = None,
-        descending: bool | Collection[str] = False,
-        columns: Sequence[str] | None = None,
-        conditions: Sequence[ColumnCondition] = (),
-        behind: RowPlace | None = None,
+        self, model: str, *, size: int = _SLICE, **asked: Unpack[AskedRows]
     ) -> Iterator[list[dict[str, Any]]]:
         """Yield rows of a model, a few at a time.
 
@@ -225,26 +197,15 @@ class SnapshotView:
             KeyError: the model is not served, or has no such column.
         """
         layout = self._models[model].layout
-        table = served_table(layout)
-        served = layout.model
-        counts = bag_column(served, ROW_COUNT)
+        table, served = served_table(layout), layout.model
+        columns, limit, behind = asked.get("columns"), asked.get("limit"), asked.get("behind")
+        descending = asked.get("descending", False)
         names = [name for name, _ in served.columns] if columns is None else list(columns)
         query = sa.select(*(table.c[name] for name in names))
         if not served.row_key:
-            query = query.add_columns(table.c[counts])
-        query = query.where(
-            *row_predicates(
-                table,
-                served,
-                tenants,
-                equals=equals,
-                since=since,
-                until=until,
-                conditions=conditions,
-                dialect=self._dialect,
-            )
-        )
-        in_turn = order_columns(served, order_by)
+            query = query.add_columns(table.c[bag_column(served, ROW_COUNT)])
+        query = query.where(*row_predicates(table, served, self._dialect, **asked))
+        in_turn = order_columns(served, asked.get("order_by", ()))
         for name in in_turn:
             column = table.c[name]
             ordered = in_order(column, self._dialect)
@@ -304,8 +265,11 @@ class SnapshotView:
         table, served = served_table(layout), layout.model
         if served.tenant_column is None:
             return {}
-        query = _packed_query(layout, columns, self._dialect).where(
-            *row_predicates(table, served, tenants, since=(time, since))
+        owner, dialect = table.c[served.tenant_column], self._dialect
+        query = (
+            sa.select(owner, *_packed_columns(layout, columns, dialect))
+            .where(*row_predicates(table, served, dialect, tenants=tenants, since=(time, since)))
+            .group_by(owner)
         )
         is_bag = not served.row_key
         return {
@@ -332,7 +296,7 @@ class SnapshotView:
         first = sa.select(sa.func.min(table.c[column])).where(is_same).scalar_subquery()
         query = (
             sa.select(among_table.c[outer], first)
-            .where(*row_predicates(among_table, ours.model, tenants))
+            .where(*row_predicates(among_table, ours.model, self._dialect, tenants=tenants))
             .group_by(among_table.c[outer])
         )
         return {str(tenant): value for tenant, value in self._connection.execute(query).all()}
@@ -384,14 +348,15 @@ class SnapshotView:
 
 
 @lru_cache(maxsize=64)
-def _packed_query(layout: Layout, columns: tuple[str, ...], dialect: str) -> sa.Select[Any]:
-    """Return the query of `SnapshotView.packed` without predicates: a row for each tenant.
+def _packed_columns(
+    layout: Layout, columns: tuple[str, ...], dialect: str
+) -> list[sa.ColumnElement[str]]:
+    """Return the columns of `SnapshotView.packed`.
 
-    The statement is made once: making it again takes longer than reading a few rows.
+    They are made once: making them again takes longer than reading a few rows.
     """
     table, served = served_table(layout), layout.model
-    owner = table.c[served.tenant_column or ""]
     packed = [pack(table.c[name], served.kinds[name], dialect) for name in columns]
     if not served.row_key:
         packed.append(pack(table.c[bag_column(served, ROW_COUNT)], "bigint", dialect))
-    return sa.select(owner, *packed).group_by(owner)
+    return packed

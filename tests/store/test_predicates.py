@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from livemart.store.predicates import Bound, change_predicates, row_predicates, tenant_ids
+from livemart.store.predicates import change_predicates, row_predicates, tenant_ids
 from livemart.store.schema import CHANGES, Layout, served_table
 from livemart.store.served import ServedModel
 
@@ -44,14 +44,11 @@ def rows(
     connection: sa.Connection,
     tenants: frozenset[str] | None,
     served: ServedModel = SALES,
-    *,
-    equals: dict[str, Any] | None = None,
-    since: Bound | None = None,
-    until: Bound | None = None,
+    **asked: Any,
 ) -> list[int]:
     """Return the numbers of the rows that a reader gets."""
     table = served_table(Layout("served_sales", served))
-    predicates = row_predicates(table, served, tenants, equals=equals, since=since, until=until)
+    predicates = row_predicates(table, served, "sqlite", tenants=tenants, **asked)
     query = sa.select(table.c.n).where(*predicates).order_by(table.c.n)
     return list(connection.execute(query).scalars())
 

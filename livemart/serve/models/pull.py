@@ -32,9 +32,9 @@ from livemart.serve.models.row_forms import CONTENTS, FORMS, RowsFormat, choose_
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
 from livemart.serve.models.written_rows import SMALL, PullQuery, WrittenRows, write_answer
 from livemart.serve.shares.shares import is_crowding, note_rows, shared_turn
-from livemart.store.predicates import Bound
+from livemart.store.predicates import AskedRows, Bound
 from livemart.store.served import Published, ServedModel
-from livemart.store.snapshot_view import AskedRows, SnapshotView
+from livemart.store.snapshot_view import SnapshotView
 from livemart.store.value_forms import TIMESTAMPS, parse_served_value
 
 _MOST_ROWS = 10_000

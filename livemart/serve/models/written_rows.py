@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 from livemart.serve.live.snapshot_json import age_of, json_text, snapshot_head, to_json
 from livemart.serve.models.row_cursors import RowCursors, order_kinds
 from livemart.store.positions import Position
+from livemart.store.predicates import AskedRows
 from livemart.store.row_places import RowPlace, order_columns
 from livemart.store.served import Published, ServedModel
-from livemart.store.snapshot_view import AskedRows, SnapshotView
+from livemart.store.snapshot_view import SnapshotView
 from livemart.store.value_forms import decimal_size, json_value
 
 # Rows that keep no one else waiting while they are read and written by a thread of the server.

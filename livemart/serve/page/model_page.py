@@ -45,8 +45,9 @@ from livemart.serve.page.models_view import (
 from livemart.serve.page.number_formats import NumberFormats
 from livemart.serve.shares.shares import note_rows
 from livemart.store.positions import Position
+from livemart.store.predicates import AskedRows
 from livemart.store.row_places import order_columns
-from livemart.store.snapshot_view import AskedRows, SnapshotView
+from livemart.store.snapshot_view import SnapshotView
 
 MOST_SHOWN = 100
 # The API writes more rows; a browser would take seconds to show them.

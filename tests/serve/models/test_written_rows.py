@@ -29,8 +29,8 @@ from livemart.serve.models.written_rows import (
     WrittenRows,
     write_answer,
 )
+from livemart.store.predicates import AskedRows
 from livemart.store.reader import StoreReader
-from livemart.store.snapshot_view import AskedRows
 from tests.serve.apps import server, site
 from tests.serve.auth.tenant_cases import ARROW, CSV, JSON
 from tests.store.stores import fill_store
