@@ -143,25 +143,16 @@ def read_models(connection: Connection) -> dict[str, StoredModel]:
 
 
 def _stored_model(row: sa.Row[Any]) -> StoredModel:
-    """Return a row of `livemart_models`."""
+    """Return a row of `livemart_models`; lists of names are tuples."""
+    values: dict[str, Any] = {
+        name: tuple(it) if isinstance(it, list) else it for name, it in row._asdict().items()
+    }
     model = ServedModel(
-        name=row.model,
-        columns=tuple((name, kind) for name, kind in row.columns),
-        row_key=tuple(row.row_key),
-        tenant_column=row.tenant_column,
-        time_column=row.time_column,
+        name=values.pop("model"),
+        columns=tuple((name, kind) for name, kind in values.pop("columns")),
+        **{name: values.pop(name) for name in ("row_key", "tenant_column", "time_column")},
     )
-    return StoredModel(
-        layout=Layout(row.table_name, model),
-        relation=row.relation,
-        table_version=row.table_version,
-        table_id=row.table_id,
-        fingerprint=row.fingerprint,
-        declared_key=tuple(row.declared_key),
-        event_time=row.event_time,
-        row_count=row.row_count,
-        copied_at=row.copied_at,
-    )
+    return StoredModel(layout=Layout(values.pop("table_name"), model), **values)
 
 
 def make_tables(connection: Connection) -> None:
