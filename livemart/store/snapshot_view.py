@@ -14,7 +14,6 @@ from typing import Any, Unpack
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from livemart.store.change_pages import known_mark, read_change_page
 from livemart.store.column_types import in_order, write_json
 from livemart.store.descriptions import read_description
 from livemart.store.packed import Packed, pack, unpack
@@ -23,11 +22,20 @@ from livemart.store.positions import Position, mark_of
 from livemart.store.predicates import AskedRows, ColumnCondition, change_predicates, row_predicates
 from livemart.store.row_places import is_down, order_columns, rows_behind
 from livemart.store.schema import CHANGES, PUBLISHED, ROW_COUNT, Layout, bag_column, served_table
-from livemart.store.served import ChangePage, ModelDescription, ProjectPages, Published, ServedModel
+from livemart.store.seen_changes import row_test, seen_as
+from livemart.store.served import (
+    Change,
+    ChangePage,
+    ModelDescription,
+    ProjectPages,
+    Published,
+    ServedModel,
+)
 from livemart.store.store import StoredModel
 
 # Rows that are read at once.
 _SLICE = 1_000
+_ORDER = (CHANGES.c.snapshot_id, CHANGES.c.position)
 # The length of an instant as text, up to the second.
 _SECONDS_LONG = 19
 
@@ -105,7 +113,7 @@ class SnapshotView:
         Raises:
             KeyError: the model is not served.
         """
-        mark = known_mark(self._connection, self._models[model], since.snapshot_id)
+        mark = self._known_mark(self._models[model], since.snapshot_id)
         return mark is not None and since.mark == mark
 
     def is_unchanged(self, model: str, since: Position, tenants: frozenset[str] | None) -> bool:
@@ -154,16 +162,53 @@ class SnapshotView:
         Raises:
             KeyError: the model is not served, or has no such column.
         """
-        return read_change_page(
-            self._connection,
-            self.published,
-            self._models[model],
-            after,
-            tenants,
-            limit,
-            most=most,
-            conditions=conditions,
+        stored, newest = self._models[model], self.published
+        table, served = stored.layout.table_name, stored.layout.model
+        before = self._known_mark(stored, after.snapshot_id)
+        is_known = before is not None and after.mark in (None, before)
+        if before is None or not is_known or after.within > newest.snapshot_id:
+            behind = (newest.snapshot_id, newest.epoch, after.mark or "")
+            return ChangePage("reset", (), 0, *behind, mark_of(newest.epoch, table))
+        rows: Sequence[sa.Row[Any]] = ()
+        upto = newest.snapshot_id
+        if after.snapshot_id != upto:
+            query = _later(served, after, tenants).order_by(*_ORDER)
+            taken = limit if most is None else min(limit, most)
+            rows = self._connection.execute(query.limit(taken + 1)).all()
+            if most is not None and len(rows) > most:
+                return ChangePage("many", (), 0, after.snapshot_id, newest.epoch, before, before)
+            if len(rows) > limit:
+                # The last snapshot of the page may go on behind it: leave it out, or take it whole.
+                first, last = rows[0].snapshot_id, rows[-1].snapshot_id
+                if first == last:
+                    whole = query.where(CHANGES.c.snapshot_id == first)
+                    rows = self._connection.execute(whole).all()
+                else:
+                    rows = [row for row in rows if row.snapshot_id < last]
+                upto = rows[-1].snapshot_id
+        fulfils = row_test(served, conditions)
+        read = (
+            (Change(row.model, row.snapshot_id, row.position, row.op, row.row), row.replaced)
+            for row in rows
         )
+        seen = (seen_as(change, replaced, fulfils) for change, replaced in read)
+        changes = tuple(change for change in seen if change is not None)
+        epoch = self._epoch_of(upto) or newest.epoch
+        mark = mark_of(epoch, table)
+        return ChangePage("changes", changes, len(rows), upto, epoch, before, mark)
+
+    def _known_mark(self, stored: StoredModel, snapshot_id: int) -> str | None:
+        """Return the mark of a position at a snapshot; None if the changes since are not known."""
+        epoch = self._epoch_of(snapshot_id)
+        if epoch is None or snapshot_id < stored.copied_at:
+            return None
+        return mark_of(epoch, stored.layout.table_name)
+
+    def _epoch_of(self, snapshot_id: int) -> str | None:
+        """Return the epoch of a snapshot; None if it is not kept."""
+        query = sa.select(PUBLISHED.c.epoch).where(PUBLISHED.c.snapshot_id == snapshot_id)
+        epoch: str | None = self._connection.execute(query).scalar()
+        return epoch
 
     def rows(self, model: str, **asked: Unpack[AskedRows]) -> list[dict[str, Any]]:
         """Return rows of a model, all at once; see `row_slices`."""
@@ -345,6 +390,18 @@ class SnapshotView:
             str(tenant): datetime.fromisoformat(str(first)).replace(tzinfo=UTC)
             for tenant, first in self._connection.execute(changes).all()
         }
+
+
+def _later(served: ServedModel, after: Position, tenants: frozenset[str] | None) -> sa.Select[Any]:
+    """Return the query of all changes behind a position, in no order."""
+    query = sa.select(CHANGES).where(
+        *change_predicates(served, tenants), CHANGES.c.snapshot_id > after.snapshot_id
+    )
+    if not after.within:
+        return query
+    # An index finds the first snapshot; the few changes of it that are known are passed over.
+    is_rest = sa.or_(CHANGES.c.snapshot_id > after.within, CHANGES.c.position > after.position)
+    return query.where(CHANGES.c.snapshot_id >= after.within, is_rest)
 
 
 @lru_cache(maxsize=64)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from livemart.store.change_pages import row_test, seen_as
 from livemart.store.positions import Position
 from livemart.store.predicates import ColumnCondition as Where
 from livemart.store.reader import StoreReader
+from livemart.store.seen_changes import row_test, seen_as
 from livemart.store.served import Change, Op, ServedModel
 from tests.serve.owner.order_versions import fill, orders
 from tests.store.stores import changes_of
