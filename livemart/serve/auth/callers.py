@@ -188,12 +188,11 @@ def current_caller(request: Request) -> Caller:
             raise ProblemError("HOST_REFUSED", "without tokens only 127.0.0.1 or localhost may ask")
         return Caller(tenants=None)
     if header is not None:
-        kind, _, text = header.partition(" ")
-        if kind.lower() != "bearer":
+        if (text := _bearer_of(request)) is None:
             raise _refuse(request, "not a bearer token")
-        return _caller_of(_verify(request, text.strip()), None)
-    if (cookie := request.cookies.get(cookie_name(_is_secure(request)))) is not None:
-        return _caller_of_session(request, cookie)
+        return _caller_of(_verify(request, text), None)
+    if _cookie_of(request) is not None:
+        return _caller_of_session(request)
     raise ProblemError("TOKEN_MISSING", "send `Authorization: Bearer <token>`, or sign in")
 
 
@@ -202,15 +201,11 @@ def shown_token_id(request: Request) -> str | None:
 
     Only that it is no other's: it may be revoked or expired.
     """
-    header = request.headers.get("authorization")
-    if header is not None:
-        kind, _, text = header.partition(" ")
-        token = (
-            part_of(request, Guard).book.find(text.strip()) if kind.lower() == "bearer" else None
-        )
+    if "authorization" in request.headers:
+        text = _bearer_of(request)
+        token = None if text is None else part_of(request, Guard).book.find(text)
         return None if token is None else token.token_id
-    cookie = request.cookies.get(cookie_name(_is_secure(request)))
-    signed = None if cookie is None else _signed(request, cookie)
+    signed = _signed(request)
     return None if signed is None else signed[0].token_id
 
 
@@ -219,9 +214,8 @@ async def require_caller(request: Request) -> Caller:
 
     A token that looks like one and is not known may be a moment old: it is looked for once more.
     """
-    kind, _, text = request.headers.get("authorization", "").partition(" ")
-    book = part_of(request, Guard).book
-    if kind.lower() == "bearer" and book.is_unknown(text.strip()):
+    text, book = _bearer_of(request), part_of(request, Guard).book
+    if text is not None and book.is_unknown(text):
         await book.learn_soon()
     return current_caller(request)
 
@@ -284,6 +278,16 @@ def keeps_no_session(request: Request) -> bool:
     return _is_secure(request) and not (is_encrypted or forwarded_proto.startswith("https"))
 
 
+def _bearer_of(request: Request) -> str | None:
+    """Return the text of the bearer token that a request shows; None if it shows none."""
+    kind, _, text = request.headers.get("authorization", "").partition(" ")
+    return text.strip() if kind.lower() == "bearer" else None
+
+
+def _cookie_of(request: Request) -> str | None:
+    return request.cookies.get(cookie_name(_is_secure(request)))
+
+
 def _verify(request: Request, text: str) -> Token:
     guard = part_of(request, Guard)
     _require_trust(guard)
@@ -301,10 +305,10 @@ def _caller_of(token: Token, ends_at: datetime | None, session: SessionId | None
     return Caller(tenants, token.token_id, min(ends, default=None), token.sources, session)
 
 
-def _caller_of_session(request: Request, cookie: str) -> Caller:
+def _caller_of_session(request: Request) -> Caller:
     guard = part_of(request, Guard)
     lasts = timedelta(hours=part_of(request, Settings).session_hours)
-    signed = _signed(request, cookie)
+    signed = _signed(request)
     if signed is None:
         raise _refuse(request, "session of another key")
     session, signed_at = signed
@@ -321,7 +325,7 @@ def _caller_of_session(request: Request, cookie: str) -> Caller:
 def _end_session(request: Request) -> SessionId | None:
     """End the session that the browser has, at the server; return it, None if it has none."""
     guard = part_of(request, Guard)
-    signed = _signed(request, request.cookies.get(cookie_name(_is_secure(request)), ""))
+    signed = _signed(request)
     if signed is None:
         return None
     session, _ = signed
@@ -330,8 +334,10 @@ def _end_session(request: Request) -> SessionId | None:
     return session
 
 
-def _signed(request: Request, cookie: str) -> tuple[SessionId, datetime] | None:
-    """Return the session of a cookie, and when that was signed; None if it is none of ours."""
+def _signed(request: Request) -> tuple[SessionId, datetime] | None:
+    """Return the session of the cookie, and when that was signed; None if it is none of ours."""
+    if (cookie := _cookie_of(request)) is None:
+        return None
     signer = SessionSigner(part_of(request, Guard).key.text)
     try:
         value, signed_at = signer.unsign(cookie, return_timestamp=True)
