@@ -61,11 +61,6 @@ class Chart:
     numbers: tuple[str, ...]
     names: tuple[str, ...]
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns whose values it needs."""
-        return tuple(dict.fromkeys([*filter(None, [self.x]), *self.numbers, *self.names]))
-
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:

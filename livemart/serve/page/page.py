@@ -174,7 +174,6 @@ def _restaurant_page(
     interval = part_of(request, Settings).every
     return _page(
         "page.html",
-        headers=_UNSTORED,
         state=state,
         failed=failed,
         view=build_view(state, trend, interval=interval),
@@ -203,7 +202,6 @@ def _models_page(request: Request, caller: CallerOf) -> Response:
         has_figures = has_owner_models(view)
     return _page(
         "models.html",
-        headers=_UNSTORED,
         models=models,
         titles=titles,
         dashboards=dashboards,
@@ -226,7 +224,6 @@ def _model_page(request: Request, caller: CallerOf, name: str) -> Response:
         about = build_about(model, view.description(name), caller)
     return _page(
         "model.html",
-        headers=_UNSTORED,
         model=model_view,
         chart=chart,
         here=address.here,
@@ -244,7 +241,6 @@ def _dashboard_page(request: Request, caller: CallerOf, name: str) -> Response:
         board = read_dashboard(request, view, caller, name, values["now"])
     return _page(
         "dashboard.html",
-        headers=_UNSTORED,
         board=board,
         here=_target_of(request),
         interval_seconds=part_of(request, Settings).every.total_seconds(),
@@ -278,7 +274,6 @@ def _letters_page(
     note_rows(request, len(page.letters))
     return _page(
         "letters.html",
-        headers=_UNSTORED,
         asked={"source": source, "reason": reason, "from": from_, "to": to, "redriven": redriven},
         path=LETTERS_PATH,
         is_local=caller.is_local,
@@ -291,7 +286,6 @@ def _console_page(request: Request, caller: AdminOf, node: str = "") -> Response
     now = part_of(request, callers.Guard).now()
     return _page(
         "console.html",
-        headers=_UNSTORED,
         here=_target_of(request),
         is_local=caller.is_local,
         **console_values(request, now, node or None),
@@ -414,7 +408,7 @@ def _form(
 
 
 def _page(
-    name: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+    name: str, *, status: int = 200, headers: Mapping[str, str] | None = _UNSTORED, **values: Any
 ) -> Response:
     return HTMLResponse(render(name, **values), status, headers)
 

@@ -7,11 +7,12 @@ same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from livemart.intervals import is_late
+from livemart.serve.live.snapshot_json import to_text
 from livemart.serve.page import text as page_text
 from livemart.serve.page.text import LocalFormat
 
@@ -78,8 +79,8 @@ def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> _Texts:
         "base": f"Changes: {compared} beside the same time one week before.",
         "since": local.moment(datetime.fromisoformat(window["since"])) if window["since"] else None,
         "note": f"No orders in the last {words}." if metrics["order_count"]["value"] == 0 else None,
-        "checked_at": _iso(checked_at),
-        "data_at": _iso(data_at),
+        "checked_at": to_text(checked_at),
+        "data_at": to_text(data_at),
         "data_clock": local.clock(data_at),
         "age": page_text.age(passed),
         "is_stale": is_late(passed, interval),
@@ -215,10 +216,6 @@ def _caption(trend: _Body, points: Sequence[_Texts], local: LocalFormat) -> str:
         else "last week is not known yet"
     )
     return f"Sales per {step}, the most at {most['label']} with {most['sales']}; {before}."
-
-
-def _iso(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _decimal(value: object) -> Decimal | None:
