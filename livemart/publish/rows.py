@@ -136,7 +136,8 @@ def _apply_to_keyed(
         if connection.execute(sa.delete(table).where(*where), keys).rowcount != len(old):
             raise RowsDifferError(model.name)
     try:
-        _insert_keyed(connection, table, model, list(new.values()))
+        with refusing_keys(model):
+            _execute_many(connection, sa.insert(table), table, list(new.values()))
     except KeyNotUniqueError as error:
         raise RowsDifferError(model.name) from error
     tenant_of = _tenant_reader(model)
@@ -223,16 +224,6 @@ def _add_to_bag(connection: Connection, layout: Layout, rows: Sequence[_Values])
         set_={table.c[counts].name: table.c[counts] + insert.excluded[counts]},
     )
     _execute_many(connection, more, table, rows)
-
-
-def _insert_keyed(
-    connection: Connection, table: sa.Table, model: ServedModel, rows: Sequence[_Values]
-) -> None:
-    at = _positions(model, model.row_key)
-    if any(row[position] is None for row in rows for position in at):
-        raise KeyNotUniqueError(model.name)
-    with refusing_keys(model):
-        _execute_many(connection, sa.insert(table), table, rows)
 
 
 def _execute_many(
