@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 
@@ -31,7 +31,6 @@ _WAKE_EVERY_S = 30.0
 
 # A tenant, and which answer; it is computed before the stream learns of a snapshot.
 Topic = tuple[str, int]
-_Key = TypeVar("_Key")
 Prepare = Callable[[frozenset[Topic]], Awaitable[None]]
 
 
@@ -90,15 +89,16 @@ class Hub:
     @contextmanager
     def count_client(self, topic: Topic | None, *owners: str) -> Iterator[None]:
         """Count a client while its stream is open; `topic` is computed ahead of its waking."""
+        topics = [] if topic is None else [topic]
         self.clients += 1
+        self._by_owner.update(owners)
+        self._topics.update(topics)
         try:
-            with ExitStack() as stack:
-                for owner in owners:
-                    stack.enter_context(_counted(self._by_owner, owner))
-                stack.enter_context(_counted(self._topics, topic))
-                yield
+            yield
         finally:
             self.clients -= 1
+            _uncount(self._by_owner, owners)
+            _uncount(self._topics, topics)
 
     async def run(self) -> None:
         """Look at the store until cancelled, even if a look fails."""
@@ -256,16 +256,9 @@ class Hub:
         tick.set()
 
 
-@contextmanager
-def _counted(counter: Counter[_Key], key: _Key | None) -> Iterator[None]:
-    """Count `key` once more inside; a count of zero takes no room. None is not counted."""
-    if key is None:
-        yield
-        return
-    counter[key] += 1
-    try:
-        yield
-    finally:
-        counter[key] -= 1
-        if counter[key] <= 0:
+def _uncount(counter: Counter[Any], keys: Sequence[Any]) -> None:
+    """Count these once less; a count of zero takes no room."""
+    counter.subtract(keys)
+    for key in keys:
+        if not counter[key]:
             del counter[key]
