@@ -6,7 +6,6 @@ Used by clients that know their models. A caller reads only the rows of their te
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
@@ -32,7 +31,7 @@ from livemart.serve.models.row_forms import CONTENTS, FORMS, RowsFormat, choose_
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
 from livemart.serve.models.written_rows import SMALL, PullQuery, WrittenRows, write_answer
 from livemart.serve.shares.shares import is_crowding, note_rows, shared_turn
-from livemart.store.predicates import AskedRows, Bound
+from livemart.store.predicates import AskedRows
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
 from livemart.store.value_forms import TIMESTAMPS, parse_served_value
@@ -63,15 +62,6 @@ CONDITIONS: dict[str, Any] = {
 }
 
 models_router = APIRouter(prefix="/v1/models", tags=["models"])
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """Which rows of a model a caller asks for: key columns and their values, a span of time."""
-
-    equals: Mapping[str, Any]
-    since: Bound | None
-    until: Bound | None
 
 
 @models_router.get(
@@ -162,9 +152,10 @@ async def rows(
     form = FORMS[kind]
     model, published = await find_model(request, caller, name)
 
-    def ask(model: ServedModel) -> tuple[RowQuestion, Filters]:
+    def ask(model: ServedModel) -> tuple[RowQuestion, AskedRows]:
         row_question = read_asked(request, model, select, order)
-        return row_question, read_filters(model, key or (), from_, to, time_column)
+        times = (from_, to, time_column)
+        return row_question, asked_rows(model, caller, row_question, key or (), *times)
 
     seal = part_of(request, Seal)
     cursors = RowCursors(seal, name, caller.tenants, _question_of(request))
@@ -172,7 +163,7 @@ async def rows(
     # The question is read before anything of the store, to refuse it, and again by each reading: a
     # snapshot may have come whose model has other columns.
     def query_of(model: ServedModel) -> PullQuery:
-        row_question, filters = ask(model)
+        row_question, asked = ask(model)
         if moving and not model.row_key:
             raise ProblemError(
                 "PARAMETER_WRONG",
@@ -182,17 +173,13 @@ async def rows(
         since, behind = None, None
         if after is not None:
             since, behind = cursors.read(after, order_kinds(model, row_question.order_by))
-        asked: AskedRows = {
-            **asked_rows(caller, row_question, filters),
-            "columns": row_question.columns,
-            "behind": behind,
-        }
+        asked |= {"columns": row_question.columns, "behind": behind}
         return PullQuery(model, asked, limit, form.writer, cursors, since, moving)
 
-    row_question, filters = ask(model)
+    row_question, asked = ask(model)
     scope = "all" if caller.tenants is None else sorted(caller.tenants)
     span = (from_, to, time_column)
-    equals = sorted(filters.equals.items())
+    equals = sorted((asked["equals"] or {}).items())
     parts = ("rows", name, form.media, scope, equals, *span, limit, after, moving)
     if is_known(request, etag := etag_of(published, *parts, row_question)):
         return answer(request, b"", etag)
@@ -287,19 +274,6 @@ async def find_model(request: Request, caller: Caller, name: str) -> tuple[Serve
     return readable_model(served.value, caller, name), served.published
 
 
-def asked_rows(caller: Caller, row_question: RowQuestion, filters: Filters) -> AskedRows:
-    """Return the rows that a query asks for, those of the caller's tenants."""
-    return {
-        "tenants": caller.tenants,
-        "equals": filters.equals,
-        "since": filters.since,
-        "until": filters.until,
-        "conditions": row_question.conditions,
-        "order_by": row_question.order_by,
-        "descending": row_question.descending,
-    }
-
-
 def _question_of(request: Request) -> str:
     """Return a text of all parameters that decide which rows there are, and their order."""
     asked = request.query_params.multi_items()
@@ -321,14 +295,25 @@ def read_asked(
     return read_row_question(model, conditions, select, order)
 
 
-def read_filters(
+def asked_rows(
     model: ServedModel,
+    caller: Caller,
+    row_question: RowQuestion,
     keys: Sequence[str],
     start: datetime | None,
     end: datetime | None,
     time_column: str | None,
-) -> Filters:
-    """Return the conditions of the parameters `key`, `from`, `to` and `time_column`.
+) -> AskedRows:
+    """Return the rows that a query asks for, those of the caller's tenants.
+
+    Args:
+        model: whose rows.
+        caller: who asks.
+        row_question: the conditions on columns, and the order.
+        keys: the parameters `key`.
+        start: the parameter `from`.
+        end: the parameter `to`.
+        time_column: the parameter of this name.
 
     Raises:
         ProblemError: PARAMETER_WRONG.
@@ -352,17 +337,19 @@ def read_filters(
             equals[column] = parse_served_value(kinds[column], value)
         except ValueError as error:
             raise ProblemError("PARAMETER_WRONG", f"key: {column}: {str(error)[:120]}") from None
-    if start is None and end is None and time_column is None:
-        return Filters(equals, None, None)
     column = time_column or model.time_column or ""
-    if kinds.get(column) not in _TIMES:
+    if (start or end or time_column is not None) and kinds.get(column) not in _TIMES:
         times = ", ".join(name for name, kind in model.columns if kind in _TIMES) or "none"
         raise ProblemError("PARAMETER_WRONG", f"time_column: times of this model are: {times}")
-    return Filters(
-        equals,
-        None if start is None else (column, _utc(start)),
-        None if end is None else (column, _utc(end)),
-    )
+    return {
+        "tenants": caller.tenants,
+        "equals": equals,
+        "since": None if start is None else (column, _utc(start)),
+        "until": None if end is None else (column, _utc(end)),
+        "conditions": row_question.conditions,
+        "order_by": row_question.order_by,
+        "descending": row_question.descending,
+    }
 
 
 def _utc(moment: datetime) -> datetime:

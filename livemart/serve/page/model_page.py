@@ -19,7 +19,7 @@ from livemart.serve.auth.seal import Seal
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.snapshot_json import json_text
-from livemart.serve.models.pull import Filters, asked_rows, read_filters
+from livemart.serve.models.pull import asked_rows
 from livemart.serve.models.row_cursors import RowCursors, order_kinds
 from livemart.serve.models.row_forms import FORMS
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
@@ -92,8 +92,9 @@ def read_rows(
     model = address.model
     after = address.first("after")
     question = read_row_question(model, address.conditions, address.first("select"), address.order)
-    filters = _read_filters(address)
-    asked = asked_rows(caller, question, filters)
+    times = (_read_moment(address, "from"), _read_moment(address, "to"))
+    keys, column = address.all("key"), address.first("time_column")
+    asked = asked_rows(model, caller, question, keys, *times, column)
     limit = _read_limit(address)
     in_turn = order_columns(model, question.order_by)
     currency = [address.page.currency] if address.page.currency in model.kinds else []
@@ -214,16 +215,6 @@ def _choose_chart(address: ModelAddress, rows: Sequence[ChartRow], wish: ChartWi
     if chart is None and not asked.kind:
         chart = choose_chart(address.model, rows, replace(wish, kind=""))
     return chart
-
-
-def _read_filters(address: ModelAddress) -> Filters:
-    return read_filters(
-        address.model,
-        address.all("key"),
-        _read_moment(address, "from"),
-        _read_moment(address, "to"),
-        address.first("time_column"),
-    )
 
 
 def _read_moment(address: ModelAddress, name: str) -> datetime | None:

@@ -17,7 +17,8 @@ import pytest
 from livemart.serve.auth.callers import Caller
 from livemart.serve.http.forms import ARROW, CSV
 from livemart.serve.http.problems import ProblemError
-from livemart.serve.models.pull import Filters, may_read, read_filters
+from livemart.serve.models.pull import asked_rows, may_read
+from livemart.serve.models.row_questions import read_row_question
 from livemart.serve.models.written_rows import (
     ArrowRows,
     CsvRows,
@@ -26,6 +27,7 @@ from livemart.serve.models.written_rows import (
     RowWriter,
     json_row,
 )
+from livemart.store.predicates import AskedRows
 from livemart.store.served import Published, ServedModel
 from tests.serve.apps import site
 from tests.store.stores import NOON, fill_store, reference_tables
@@ -56,17 +58,16 @@ EMPTY = {**dict.fromkeys(ROW), "shop": ""}
 PUBLISHED = Published(7, NOON, NOON, "epoch", NOON)
 
 
-def filters(*keys: str, **span: datetime | str | None) -> Filters:
-    start, end = span.get("start"), span.get("end")
-    column = span.get("column")
-    return read_filters(MODEL, keys, start, end, column)  # type: ignore[arg-type]
+def filters(*keys: str, **span: Any) -> AskedRows:
+    times = (span.get("start"), span.get("end"), span.get("column"))
+    return asked_rows(MODEL, Caller(None), read_row_question(MODEL, []), keys, *times)
 
 
 def test_the_longest_name_that_fits_is_the_column() -> None:
     asked = filters("shop:day:2026-03-01", "shop:a:b")
 
-    assert asked.equals == {"shop:day": ROW["shop:day"], "shop": "a:b"}
-    assert (asked.since, asked.until) == (None, None)
+    assert asked["equals"] == {"shop:day": ROW["shop:day"], "shop": "a:b"}
+    assert (asked["since"], asked["until"]) == (None, None)
 
 
 def test_an_instant_without_a_zone_is_utc() -> None:
@@ -75,8 +76,8 @@ def test_an_instant_without_a_zone_is_utc() -> None:
     asked = filters(start=datetime(2026, 7, 1, 12), end=lisbon, column="shop:day")
 
     noon = datetime(2026, 7, 1, 12, tzinfo=UTC)
-    assert (asked.since, asked.until) == (("shop:day", noon), ("shop:day", noon))
-    assert filters(start=noon).since == ("at", noon)
+    assert (asked["since"], asked["until"]) == (("shop:day", noon), ("shop:day", noon))
+    assert filters(start=noon)["since"] == ("at", noon)
 
 
 @pytest.mark.parametrize(
