@@ -6,6 +6,7 @@ newlines; a stray quote takes no other line with it.
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections import deque
@@ -80,6 +81,9 @@ def _by_arrow(
         UnlikeError, pa.ArrowException.
     """
     if data.count(b"\n") != len(contents) - 1 or b'"' in data or b"\r" in data:
+        raise UnlikeError
+    if data.startswith(codecs.BOM_UTF8):
+        # Arrow drops it, wherever in the file this run begins.
         raise UnlikeError
     read = pcsv.read_csv(
         io.BytesIO(data),

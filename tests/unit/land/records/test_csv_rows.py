@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from livemart.land.records import csv_rows, pieces
+from livemart.land.records import csv_rows, parse, pieces
 from tests.unit.land.records.rows import codes, good, group_of, read
 
 COLUMNS = {"id": "string", "quantity": "int", "price": "decimal(6,2)", "tags": "array<string>"}
@@ -145,3 +145,14 @@ def test_a_run_of_good_records_is_read_fast(
     table = read(group_of(PLAIN, "csv"), tmp_path / "a.csv", content)
 
     assert good(table, "id", "count", "price") == [("a", 1, Decimal("2.50")), ("b", None, None)]
+
+
+def test_a_mark_that_begins_a_value_stays_wherever_its_run_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parse, "_RUN_RECORDS", 2)
+    content = "id,count\na,1\n\ufeffb,2\n\ufeffc,3\nd,4\n"
+
+    table = read(group_of(PLAIN, "csv"), tmp_path / "a.csv", content)
+
+    assert good(table, "id") == ["a", "\ufeffb", "\ufeffc", "d"]
