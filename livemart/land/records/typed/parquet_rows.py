@@ -189,7 +189,10 @@ def _as_declared(column: pa.Array, kind: pa.DataType, calendar: Calendar) -> pa.
         check_range(column.cast(pa.timestamp("us")).cast(pa.int64()), first)
         return column
     if pa.types.is_decimal(kind) and pa.types.is_decimal(stored):
-        return column.cast(kind)
+        fitted = column.cast(kind)
+        # A file may hold more digits than it says, and no cast looks at them.
+        fitted.validate(full=True)
+        return fitted
     if stored == kind and not pa.types.is_nested(kind):
         return column
     raise UnlikeError

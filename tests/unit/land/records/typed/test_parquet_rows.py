@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,21 @@ def test_nanoseconds_before_1970_are_cut_as_those_after_it(tmp_path: Path) -> No
     (rows,) = FilePart("a", path).read(group)
 
     assert rows.column("x").cast(pa.int64()).to_pylist() == [-1, 1]
+
+
+def test_a_decimal_of_more_digits_than_its_file_says_is_a_letter(tmp_path: Path) -> None:
+    """pyarrow 26 writes and reads such digits without a word."""
+    path = tmp_path / "a"
+    digits = b"".join(number.to_bytes(16, "little") for number in (99_999, 100_000))
+    column = pa.Array.from_buffers(pa.decimal128(5, 2), 2, [None, pa.py_buffer(digits)])
+    pq.write_table(pa.table({"x": column}), path)
+
+    for kind, fits in (("decimal(5,2)", False), ("decimal(6,2)", True)):
+        (rows,) = FilePart("a", path).read(group_of({"x": kind}, "parquet"))
+
+        rows = rows.sort_by("_origin")
+        assert codes(rows) == [None, None if fits else "TYPE_MISMATCH"]
+        assert rows.column("x")[1].as_py() == (Decimal("1000.00") if fits else None)
 
 
 def values(column: pa.Array, calendar: Calendar = ISO) -> list[Any]:
