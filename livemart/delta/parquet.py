@@ -89,7 +89,8 @@ def read_change_file(
     values = {
         field.name: partition_value(text, field.type)
         for field in schema
-        if (text := partition.get(field.name)) is not None
+        # Delta reads an empty text as NULL, of any type; deltalake writes it for one.
+        if (text := partition.get(field.name))
     }
     return completed(data, schema, values, file.metadata.num_rows)
 

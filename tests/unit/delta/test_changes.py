@@ -43,6 +43,22 @@ def test_changes_across_a_changed_column_are_unavailable(warehouse: Warehouse) -
         warehouse.changes(RELATION, 1, 2)
 
 
+def test_an_empty_partition_of_another_writer_is_null_in_a_change_as_in_the_table(
+    warehouse: Warehouse,
+) -> None:
+    rows = pa.table({"region": ["", None, "x"], "id": [1, 2, 3]})
+    path = str(warehouse.path(RELATION))
+    configuration = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(path, rows, partition_by=["region"], configuration=configuration)
+    write_deltalake(path, rows, mode="append")
+
+    change = warehouse.changes(RELATION, 0, 1)
+
+    stored = warehouse.read(RELATION, 0).to_pylist()
+    assert sorted(change.drop_columns([WEIGHT]).to_pylist(), key=str) == sorted(stored, key=str)
+    assert [row["region"] for row in sorted(stored, key=lambda row: row["id"])] == [None, None, "x"]
+
+
 def test_a_change_of_too_many_rows_is_not_read(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
