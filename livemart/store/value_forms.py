@@ -6,6 +6,7 @@ Used by publication to write rows, and by the server to show rows and to read wh
 from __future__ import annotations
 
 import base64
+import json
 import math
 import re
 from collections.abc import Callable
@@ -23,6 +24,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _MOST_EXACT = 2**53 - 1
 # Kinds of a moment; those of the second name no zone.
 TIMESTAMPS = ("timestamp", "timestamp_ntz")
+_COMPACT = (",", ":")
 _INT_LIMITS = {"int": 2**31, "bigint": 2**63}
 
 
@@ -131,7 +133,7 @@ def _converter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
         return lambda value: {name: read(value[name]) for name, read in fields}
     if types.is_map(arrow):
         read_key, read_item = _nested(arrow.key_type), _nested(arrow.item_type)
-        return lambda value: {str(read_key(key)): read_item(item) for key, item in value}
+        return lambda value: {_key_text(read_key(key)): read_item(item) for key, item in value}
     if types.is_nested(arrow):
         read = _nested(arrow.value_type)
         return lambda value: [read(element) for element in value]
@@ -152,6 +154,11 @@ def _nested(arrow: pa.DataType) -> Callable[[Any], Any]:
         return json_value(value if convert is None else convert(value))
 
     return read
+
+
+def _key_text(key: Any) -> str:
+    """Return a key of a map, a JSON value, as the name of a field: a text as it is."""
+    return key if isinstance(key, str) else json.dumps(key, ensure_ascii=False, separators=_COMPACT)
 
 
 def _variant_of(value: bytes, metadata: bytes) -> Any:

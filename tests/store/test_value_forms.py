@@ -71,6 +71,28 @@ def test_json_holds_no_float_for_a_decimal_and_no_time_without_zone(
     assert json_value(value) == expected
 
 
+@pytest.mark.parametrize(
+    ("key", "kind", "expected"),
+    [
+        ("é", pa.string(), "é"),
+        (True, pa.bool_(), "true"),
+        (1.5, pa.float64(), "1.5"),
+        (float("nan"), pa.float64(), "NaN"),
+        (2**62, pa.int64(), "4611686018427387904"),
+        (Decimal("1.50"), pa.decimal128(5, 2), "1.50"),
+        (MOMENT, pa.timestamp("us", "UTC"), "2026-03-02T14:35:00.123456Z"),
+        ([True, None], pa.list_(pa.bool_()), "[true,null]"),
+        ({"a": 'é"'}, pa.struct([("a", pa.string())]), '{"a":"é\\""}'),
+    ],
+)
+def test_a_key_of_a_map_that_is_no_text_is_written_as_json(
+    key: object, kind: pa.DataType, expected: str
+) -> None:
+    maps = pa.array([[(key, 1)]], pa.map_(kind, pa.int32()))
+
+    assert python_values(maps) == [{expected: 1}]
+
+
 def test_nested_values_are_json_all_the_way_down() -> None:
     kind = pa.struct(
         [
