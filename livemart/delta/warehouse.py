@@ -551,6 +551,18 @@ class Warehouse:
             if entry is None or entry.changes_data or entry.table_id is not None
         ]
 
+    def has_other_columns(self, relation: str, v0: int, v1: int) -> bool:
+        """Return whether the columns have other names or types in a later version.
+
+        Raises:
+            RefreshError: VERSION_GONE.
+        """
+        commits = self.data_changed_between(relation, v0, v1)
+        if all(commit is not None and commit.table_id is None for commit in commits):
+            return False
+        before, now = (self.arrow_schema(relation, version) for version in (v0, v1))
+        return bool(before != now)
+
     def is_tagged(self, relation: str, tag: Tag) -> bool:
         """Return whether the table carries this batch, or a later one of its application id."""
         with self._tables.held(relation) as (table, _):

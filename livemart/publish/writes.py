@@ -27,7 +27,8 @@ class ServedTables(Protocol):
         """Return the net change between two versions, a row for each distinct row.
 
         Raises:
-            RefreshError: CDF_UNAVAILABLE, TABLE_MISSING, VERSION_GONE.
+            RefreshError: CDF_UNAVAILABLE, also if a column has another type, as a struct with a
+                field more; TABLE_MISSING, VERSION_GONE.
         """
 
     def rows(self, relation: str, version: int) -> Iterator[pa.Table]:

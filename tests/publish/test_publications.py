@@ -12,12 +12,13 @@ from threading import Event
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from structlog.testing import capture_logs
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.errors import RefreshError
 from livemart.project.declared.model_page import PageSpec
 from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
 from livemart.publish.publications import Publications, WarehouseTables
@@ -409,3 +410,18 @@ def test_a_model_with_variants_is_copied_whole(tmp_path: Path) -> None:
     assert (none.num_rows, none.schema.types) == (0, stored.schema.types)
     assert stored.column("v").type == NESTED.field("v").type
     assert stored.column(WEIGHT).to_pylist() == [1, 1, 1]
+
+
+def test_a_model_whose_struct_has_gained_a_field_is_copied_whole(tmp_path: Path) -> None:
+    warehouse, relation = Warehouse(tmp_path), "gold.places"
+    place = pa.struct([("city", pa.string())])
+    cities = [{"city": "x"}, {"city": "y"}]
+    rows = pa.table({"id": [1, 2], "place": pa.array(cities, place)})
+    warehouse.overwrite(relation, rows, Tag("e/gold.places/0", 1, {}))
+    before = warehouse.version(relation)
+    wider = pa.struct([("city", pa.string()), ("zip", pa.string())])
+    rows = pa.table({"id": [1, 2], "place": pa.array(cities, wider)})
+    write_deltalake(str(warehouse.path(relation)), rows, mode="overwrite", schema_mode="overwrite")
+
+    with pytest.raises(RefreshError, match="CDF_UNAVAILABLE"):
+        WarehouseTables(warehouse).change(relation, before, warehouse.version(relation))
