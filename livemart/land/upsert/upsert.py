@@ -98,12 +98,24 @@ def as_recorded(stored: pa.Table) -> pa.Table:
     if KEPT not in stored.column_names or _keeps_nothing(stored):
         return stored
     names_by_row = [dict(names or ()) for names in stored.column(KEPT).to_pylist()]
-    for name in sorted({name for names in names_by_row for name in names}):
+    all_names = {name for names in names_by_row for name in names}
+    for name in sorted(all_names.intersection(stored.column_names)):
         # A position that is NULL takes NULL.
         positions = [None if name in names else row for row, names in enumerate(names_by_row)]
         column = stored.column(name).take(pa.array(positions, pa.int64()))
         stored = _with_column(stored, name, column)
     return stored
+
+
+def without_strange_names(rows: pa.Table, schema_drift: str) -> pa.Table:
+    """Return arrived rows whose `_kept_values` name columns, and fields that may become one."""
+    if schema_drift == "evolve" or KEPT not in rows.column_names or _keeps_nothing(rows):
+        return rows
+    pairs = [
+        [pair for pair in names or () if pair[0] in rows.column_names] or None
+        for names in rows.column(KEPT).to_pylist()
+    ]
+    return _with_column(rows, KEPT, pa.array(pairs, rows.schema.field(KEPT).type))
 
 
 def keep_values(
@@ -173,9 +185,10 @@ class _Versions:
         names: dict[str, str | None] = {}
         positions: dict[str, int | None] = {}
         for name in self.unsent[top]:
+            is_column = name in self._rows.column_names
             sources = [
                 source
-                for position in self._of_key[self._keys[top]]
+                for position in (self._of_key[self._keys[top]] if is_column else ())
                 if (source := self._source(name, position, top)) is not None
             ]
             newest = max(sources, default=None)
@@ -199,15 +212,15 @@ class _Versions:
         """Return the rows at some positions, with the values that they keep."""
         rows = self._rows.take(pa.array(positions, pa.int64()))
         changed = [values.get(top) for top in positions.tolist()]
-        names = sorted({name for change in changed if change for name in change[0]})
-        for name in names:
+        all_names = {name for change in changed if change for name in change[0]}
+        for name in sorted(all_names.intersection(rows.column_names)):
             sources = [
                 change[1][name] if change and name in change[1] else top
                 for top, change in zip(positions.tolist(), changed, strict=True)
             ]
             column = self._rows.column(name).take(pa.array(sources, pa.int64()))
             rows = _with_column(rows, name, column)
-        if names:
+        if all_names:
             noted = [sorted(change[0].items()) if change else None for change in changed]
             rows = _with_column(rows, KEPT, pa.array(noted, rows.schema.field(KEPT).type))
         return rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import random
 import re
@@ -386,6 +387,28 @@ def test_a_column_that_is_added_in_mid_stream_is_drift(tmp_path: Path) -> None:
     assert rescued == [(1, [("tip", "1.50")])]
     # A column that was dropped is NULL.
     assert shop.rows("evolving", "id", "tip", "note", "_rescued_data") == [(1, "3", None, None)]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize("cut", range(3))
+def test_a_column_that_drift_brings_keeps_values_in_any_order_and_cut(
+    tmp_path: Path, order: tuple[int, ...], cut: int
+) -> None:
+    rescuing, evolving = changes(), changes("evolving", schema_drift="evolve")
+    shop = Shop(None, tmp_path, [rescuing, evolving])
+    history = [
+        change("c", 10, row(1, tip="1.50")),
+        change("u", 20, row(1, tip="2")),
+        change("u", 30, row(1, "paid", tip=UNAVAILABLE)),
+    ]
+    arriving = [history[place] for place in order]
+
+    land(shop, *filter(None, (arriving[:cut], arriving[cut:])))
+
+    names = ("id", "status", "tip", "_kept_values")
+    assert shop.rows("evolving", *names) == [(1, "paid", "2", [("tip", position(20))])]
+    # It is no column here, nor will drift make it one.
+    assert shop.rows("orders", "id", "status", "_kept_values") == [(1, "paid", None)]
 
 
 def test_drift_that_must_not_be_stops_landing(tmp_path: Path) -> None:

@@ -179,7 +179,8 @@ class ChangeRecords:
             if not _is_unavailable(value):
                 written = _UNKNOWN if kind is None or kind.name == TEXT else kind
                 row[name] = decode(value, name, written, schemas.get(name), self._options)
-            elif kind is not None:
+            else:
+                # Drift may bring the column, with this very record's earlier version.
                 unavailable[name] = None
         return row | {KEPT: unavailable or None}
 

@@ -37,7 +37,8 @@ def test_each_form_of_an_unavailable_value(value: Any) -> None:
     actual = fields(change("u", 1, {"id": 1, "x": value, "unknown": value}))
 
     assert actual.keys() == {"id", "_operation", "_sequence", "_kept_values"}
-    assert actual["_kept_values"] == {"x": None}
+    # Drift may make a column of the other one.
+    assert actual["_kept_values"] == {"x": None, "unknown": None}
 
 
 @pytest.mark.parametrize("value", ["", f"{PLACEHOLDER} ", None, 95, [95, 95], ["a"], [], {"a": 1}])
