@@ -16,7 +16,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from livemart.land.records.by_columns import convert_columns
-from livemart.land.records.exact_values import MalformedError, refuse_characters
+from livemart.land.records.exact_values import TEXT, MalformedError, refuse_characters
 from livemart.land.records.judge import Chunk, Group, Refused
 from livemart.land.records.untyped_values import (
     MisfitError,
@@ -100,7 +100,10 @@ def as_in_json(value: Any, kind: SparkType | None = None) -> Any:
         case UUID():
             return value.bytes
         case bytes():
-            return base64.b64encode(value).decode() if kind is None else _bytes(value, kind)
+            if kind is None or kind.name == TEXT:
+                # As it was rescued with the batch that brought the column.
+                return base64.b64encode(value).decode()
+            return _bytes(value, kind)
         case RepeatedKeys():
             return RepeatedKeys([(name, as_in_json(item)) for name, item in value.items()])
         case dict():

@@ -7,6 +7,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,8 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from livemart.land.letters.drift import adopt
+from livemart.land.records.exact_values import TEXT
 from livemart.land.records.judge import Rules
+from livemart.land.records.schema import RecordSchema
+from livemart.land.sources.files.parts import FilePart
 from livemart.project.graph import RowRules
+from livemart.project.spark_types import SparkType
 from tests.unit.land.records.rows import codes, good, group_of, read
 
 KINDS = {
@@ -264,3 +270,34 @@ def test_a_map_with_a_key_twice_is_refused_alone(tmp_path: Path) -> None:
 
     assert codes(table) == [None, "MALFORMED_RECORD", None]
     assert good(table, "tags") == [[("k", 1)], []]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([b"hello", b"\xff", b"\0", b"", None]),
+        pa.array([b"1234"], pa.binary(4)),
+        pa.array(["", "x", '"q"', None]),
+        pa.array([0.1, -0.0, math.nan, None]),
+        pa.array([Decimal("1.50"), None]),
+        pa.array([True, None]),
+        pa.array([NOON, None]),
+        pa.array([{"a": b"x", "b": None}, None]),
+        pa.array([["a", None], [], None]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_field_is_the_same_text_before_and_after_drift_made_a_column_of_it(
+    tmp_path: Path, column: pa.Array
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": list(map(str, range(len(column)))), "note": column}), path)
+    declared = group_of({"id": "string"}, "parquet")
+    known = RecordSchema((*declared.schema.columns, ("note", SparkType(TEXT))), frozenset({"note"}))
+
+    (first,) = FilePart("a.parquet", path).read(declared)
+    (later,) = FilePart("a.parquet", path).read(replace(declared, schema=known))
+
+    adopted = adopt(first, ["note"])
+    assert codes(later) == [None] * len(column)
+    assert adopted.select(["id", "note"]).equals(later.select(["id", "note"]))
