@@ -94,7 +94,10 @@ def _misleading(
     order = pa.array([positions[file.path] for file in listed], pa.int64())
     adds = adds.take(order).combine_chunks()
     misleading = np.zeros(len(files), dtype=bool)
-    if not len(files) or not pa.types.is_struct(adds.column("min").type):
+    # Without a column that could have bounds there is no field for them.
+    if not len(files) or "min" not in adds.column_names:
+        return misleading
+    if not pa.types.is_struct(adds.column("min").type):
         return misleading
     sides = [adds.column(side).chunk(0) for side in ("min", "max")]
     counts = adds.column("null_count").chunk(0)

@@ -138,6 +138,24 @@ def test_a_file_that_misleads_by_itself_is_written_again(warehouse: Warehouse) -
     assert cold.changes(RELATION, 1, 2).num_rows == 0
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[1.0]], pa.list_(pa.float64())),
+        pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())),
+        pa.array([{"x": [1]}], pa.struct([("x", pa.list_(pa.int64()))])),
+        pa.array([b"x"], pa.binary()),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_table_without_a_column_that_has_bounds_needs_no_correction(
+    warehouse: Warehouse, column: pa.Array
+) -> None:
+    warehouse.overwrite(RELATION, pa.table({"c": column}), tag(1))
+
+    assert warehouse.correct(RELATION, looks_into_files=True) == (0, True)
+
+
 def test_what_there_is_no_time_for_is_left(warehouse: Warehouse) -> None:
     rows = pa.table({"c": [True, False], "k": [1, 2]})
     misstated(warehouse, rows, {"numRecords": 2, "minValues": {"k": 1}, "maxValues": {"k": 2}})
