@@ -6,12 +6,17 @@ could see otherwise is refused, so that speed never changes a value.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.arrow.variants import holds_type
 from livemart.epoch import epoch_micros
+from livemart.land.records.numbers import MAX_DIGITS
 from livemart.land.records.schema import TIMESTAMP
 
 _LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
@@ -21,6 +26,20 @@ _FINER = r"(\.[0-9]{6})[0-9]{1,3}"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _FIRST = epoch_micros(datetime(1, 1, 1, tzinfo=UTC))
 _LAST = epoch_micros(datetime(9999, 12, 31, tzinfo=UTC))
+# So many places pyarrow 26 takes from a decimal without a look at memory that is not its own.
+_MOST_PLACES = 38
+# Every decimal of so many fits 128 bits.
+_MOST_DIGITS = 38
+_EXPONENT = re.compile(rb"""0*([0-9]*)(?=["\],}\s]|\Z)""")
+_NUMBER = re.compile(rb"(?:[+-]|\\u002[bB])?[0-9]*(?:\.([0-9]*))?")
+_OF_NUMBERS = frozenset(b"%c" % character for character in b"0123456789.+-\\uBb")
+_BEFORE = frozenset((b"", *(b"%c" % character for character in b'":,[ \t\r\n')))
+_PADDING = b"   "
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_TOO_LONG = b"0" * (MAX_DIGITS + 1)
+_MANY_DIGITS = b"0" * (_MOST_PLACES - 9)
+# Characters of a number that a writer has escaped, but for the plus sign, which .NET escapes.
+_ESCAPED = re.compile(rb"\\u00(?:2[dDeE]|3[0-9]|[46]5)")
 
 
 class UnlikeError(ValueError):
@@ -34,6 +53,9 @@ def text_type(kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_float32(kind):
         # Rounded once from the text to double, then to float, as the exact reader does.
         return pa.float64()
+    if pa.types.is_decimal(kind) and kind.precision + kind.scale > _MOST_DIGITS:
+        # A number gets the places of the type before it is checked, and 128 bits would wrap.
+        return pa.decimal256(kind.precision, kind.scale)
     if pa.types.is_map(kind) or pa.types.is_binary(kind):
         return None
     if pa.types.is_list(kind):
@@ -81,6 +103,52 @@ def from_text(column: pa.Array, kind: pa.DataType, empty_is_null: bool) -> pa.Ar
         # Arrow's reader forgets to check the precision of a number that it rescaled.
         column.validate(full=True)
     return column if column.type == kind else column.cast(kind)
+
+
+def holds_decimal(schema: pa.Schema) -> bool:
+    """Return whether a column is of decimals, or holds one at any depth."""
+    return any(holds_type(field.type, pa.types.is_decimal) for field in schema)
+
+
+def misleads_decimals(data: bytes) -> bool:
+    """Return whether a text of JSON may hold a number of very many places or digits.
+
+    It may be in quotes. pyarrow 26 takes such a number for another decimal, or crashes.
+    """
+    if b"\\" in data and b"\\u00" in data and _ESCAPED.search(data):
+        return True
+    zeros = data.translate(_AS_ZEROS)
+    if _TOO_LONG in zeros:
+        return True
+    padded = np.frombuffer(b"%b%b%b" % (_PADDING, data, _PADDING), np.uint8)
+    signs = np.flatnonzero(padded == ord("-"))
+    is_of_exponent = (padded[signs - 1] | 32 == ord("e")) & _is_digit(padded[signs + 1])
+    signs = signs[is_of_exponent]
+    if _MANY_DIGITS not in zeros:
+        # Then an exponent of one figure is harmless.
+        is_short = (padded[signs + 1] == ord("0")) & ~_is_digit(padded[signs + 3])
+        signs = signs[_is_digit(padded[signs + 2]) & ~is_short]
+    return any(_is_tiny(data, sign - len(_PADDING)) for sign in signs.tolist())
+
+
+def _is_digit(characters: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    is_digit: npt.NDArray[np.bool_] = (characters >= ord("0")) & (characters <= ord("9"))
+    return is_digit
+
+
+def _is_tiny(data: bytes, sign: int) -> bool:
+    """Return whether a number has very many places whose exponent has a minus sign there."""
+    exponent = _EXPONENT.match(data, sign + 1)
+    if exponent is None:
+        return False
+    end = start = sign - 1
+    while data[start - 1 : start] in _OF_NUMBERS:
+        start -= 1
+    number = _NUMBER.fullmatch(data, start, end)
+    # In UUIDs an `e` and a sign come as well, but no number begins there.
+    if number is None or data[start - 1 : start] not in _BEFORE:
+        return False
+    return len(exponent[1]) > 2 or len(number[1] or b"") + int(exponent[1] or 0) > _MOST_PLACES
 
 
 def is_plain_text(kind: pa.DataType) -> bool:

@@ -19,11 +19,11 @@ _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 # No writer gives more digits by accident, and each costs quadratic time to read.
-_MAX_DIGITS = 400
+MAX_DIGITS = 400
 # Digits for which Delta widens a bigint to a decimal.
 _LONGEST_BIGINT = 20
 _FLOAT = struct.Struct("<f")
-_EXACT = Context(prec=2 * _MAX_DIGITS)
+_EXACT = Context(prec=2 * MAX_DIGITS)
 
 
 def integer(kind: SparkType) -> Convert:
@@ -31,7 +31,7 @@ def integer(kind: SparkType) -> Convert:
     bound = 1 << (_BITS[kind.name] - 1)
 
     def convert(value: Any, path: str, rescued: Rescued) -> int:
-        if isinstance(value, str) and len(value) <= _MAX_DIGITS:
+        if isinstance(value, str) and len(value) <= MAX_DIGITS:
             if _INTEGER.match(value):
                 number = int(value)
                 if -bound <= number < bound:
@@ -89,7 +89,7 @@ def _wider_than(kind: SparkType, value: Any) -> SparkType | None:
 
 
 def _to_decimal(text: str) -> Decimal | None:
-    if len(text) > _MAX_DIGITS or not _NUMBER.match(text):
+    if len(text) > MAX_DIGITS or not _NUMBER.match(text):
         return None
     try:
         number = Decimal(text)
@@ -97,12 +97,12 @@ def _to_decimal(text: str) -> Decimal | None:
         # An exponent of twenty digits, which no Decimal holds.
         return None
     # 1e999999999 is short to write and long to work with.
-    return number if not number or abs(number.adjusted()) <= _MAX_DIGITS else None
+    return number if not number or abs(number.adjusted()) <= MAX_DIGITS else None
 
 
 def double(value: Any, path: str, rescued: Rescued) -> float:
     """Convert to a finite double."""
-    if isinstance(value, str) and len(value) <= 4 * _MAX_DIGITS and _NUMBER.match(value):
+    if isinstance(value, str) and len(value) <= 4 * MAX_DIGITS and _NUMBER.match(value):
         number = float(value)
         # NaN and infinities would poison every sum they meet.
         if math.isfinite(number):

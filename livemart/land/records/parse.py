@@ -19,7 +19,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pj
 
-from livemart.land.records.columns import UnlikeError, from_text, text_type
+from livemart.land.records.columns import (
+    UnlikeError,
+    from_text,
+    holds_decimal,
+    misleads_decimals,
+    text_type,
+)
 from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
 from livemart.land.records.debezium.change_record import ChangeRecords
 from livemart.land.records.exact_values import MalformedError, decode_text, parse_json
@@ -83,6 +89,8 @@ def _by_arrow(
     # An object that starts and ends its line cannot reach into the next one. Other texts are not
     # given to Arrow at all: its parser crashes on a line that holds `null` alone.
     if not all(raw[0] == 0x7B and raw[-1] == 0x7D for raw in contents) or b"\\u0000" in data:
+        raise UnlikeError
+    if holds_decimal(group.schema.arrow) and misleads_decimals(data):
         raise UnlikeError
     read = pj.read_json(
         io.BytesIO(data),

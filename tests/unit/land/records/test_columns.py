@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pytest
 
-from livemart.land.records.columns import UnlikeError, from_text, text_type
+from livemart.land.records.columns import UnlikeError, from_text, misleads_decimals, text_type
 from livemart.land.records.schema import arrow_type
 from livemart.project.spark_types import parse_type
 
@@ -77,3 +77,37 @@ def test_a_decimal_that_arrow_rescaled_is_checked_for_its_precision() -> None:
     assert from_text(good, kind, True).to_pylist() == [Decimal("99.99")]
     with pytest.raises(pa.ArrowInvalid):
         from_text(beyond, kind, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "misleads"),
+    [
+        ('{"n":1e-38}', False),
+        ('{"n":1e-39}', True),
+        ('{"n":"1e-49"}', True),
+        ('{"n":1E-100}', True),
+        ('{"n":-1.5e-38}', True),
+        ('{"n":1e-0000005}', False),
+        ('{"n":[1,2e-0039 ]}', True),
+        ('{"n":".5e-99"}', True),
+        ('{"n":"+1e-99"}', True),
+        ('{"n":"\\u002B1e-99"}', True),
+        # Written as escapes.
+        ('{"n":"1\\u0065-99"}', True),
+        ('{"n":"\\u0031e-99"}', True),
+        ('{"n":"1e\\u002d99"}', True),
+        ('{"n":"1e-\\u0039\\u0039"}', True),
+        (f'{{"n":0.{"0" * 36}1e-2}}', True),
+        (f'{{"n":"{"0" * 400}1"}}', True),
+        # Texts in which numbers seem to be.
+        ('{"n":"store-117"}', False),
+        ('{"n":"6f1e-99"}', False),
+        ('{"n":"550e8400-e29b-41d4-a71e-446655440000"}', False),
+        ('{"n":"12:00:00.5\\u002B02:00"}', False),
+        ("{}", False),
+        ("-", False),
+    ],
+)
+def test_numbers_that_arrow_takes_for_other_decimals_are_found(text: str, misleads: bool) -> None:
+    assert misleads_decimals(text.encode()) is misleads
+    assert misleads_decimals(b'{"n":1}\n' + text.encode() + b'\n{"n":1}') is misleads

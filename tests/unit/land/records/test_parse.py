@@ -348,6 +348,33 @@ def test_arrow_and_the_exact_reader_agree_on_mutated_records(seed: int) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "kind", ["decimal(38,18)", "decimal(38,38)", "decimal(38,2)", "decimal(38,0)", "decimal(10,2)"]
+)
+def test_arrow_and_the_exact_reader_agree_on_decimals_of_any_size(kind: str) -> None:
+    """By pyarrow 26, 744725468780829334838 is 64160734938952407911.25... in decimal(38,18)."""
+    group = group_of({"id": "int", "price": kind, "prices": f"array<{kind}>"})
+    source = random.Random(kind)
+    numbers = ["744725468780829334838", "1e-49", '"1e-99"']
+    for _ in range(400):
+        digits = str(source.randrange(10 ** source.randint(1, 39)))
+        places = source.randint(0, min(20, len(digits) - 1))
+        whole, part = digits[: len(digits) - places], digits[len(digits) - places :]
+        number = f"{source.choice(['-', ''])}{whole}{'.' if part else ''}{part}"
+        if source.random() < 0.3:
+            number += f"e{source.choice([-60, -40, -20, -3, 0, 3, 20])}"
+        numbers.append(source.choice([number, f'"{number}"']))
+
+    for number in numbers:
+        # Two lines: one is always read exactly.
+        lines = [(1, f'{{"price":{number},"prices":[{number}]}}'.encode()), (2, b'{"id":2}')]
+        fast = parse.read_json_lines(group, lines)
+        exact = read_one_by_one(group, lines, parse.parse_object)
+
+        assert fast.rows.equals(exact.rows), number
+        assert fast.refused == exact.refused, number
+
+
 def _mutated(source: random.Random) -> bytes:
     moment = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=source.randrange(10**6))
     record = {
