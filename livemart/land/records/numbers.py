@@ -102,7 +102,7 @@ def _to_decimal(text: str) -> Decimal | None:
 
 def double(value: Any, path: str, rescued: Rescued) -> float:
     """Convert to a finite double."""
-    if isinstance(value, str) and len(value) <= 4 * MAX_DIGITS and _NUMBER.match(value):
+    if isinstance(value, str) and _NUMBER.match(value):
         number = float(value)
         # NaN and infinities would poison every sum they meet.
         if math.isfinite(number):

@@ -52,6 +52,12 @@ def test_digits_beyond_400_are_refused_except_by_a_float() -> None:
     assert double(written, "n", {}) == 7
 
 
+def test_a_float_has_as_many_digits_as_a_record() -> None:
+    """Arrow's reader of JSON takes them as well."""
+    assert double("0." + "1" * 100_000, "n", {}) == 0.1111111111111111
+    assert single(f"1e{'0' * 2_000}1", "n", {}) == 10
+
+
 @pytest.mark.parametrize(
     ("kind", "written", "wider"),
     [
