@@ -1,7 +1,7 @@
-"""Adds up integers and decimals exactly in numpy.
+"""Adds up integers and decimals exactly in numpy, and gives decimals other types.
 
-Used by signed changes and running totals in memory. Sums take 64 bits where they suffice, else
-Python's own integers; nothing is rounded or wraps.
+Used by signed changes and running totals in memory, and where rows get the types of a table. Sums
+take 64 bits where they suffice, else Python's own integers; nothing is rounded or wraps.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from livemart.arrow.bags import one_array
 _HALF = 2**62
 # More digits than any decimal of Arrow or Spark has: nothing is rounded.
 _DIGITS = Context(prec=100)
+# So many digits have the decimals that 128 bits hold, and those of 256 bits.
+_MOST_DIGITS, _MOST_DIGITS_OF_256_BITS = 38, 76
 
 Whole = npt.NDArray[Any]
 
@@ -80,6 +82,26 @@ def from_whole(values: Whole, kind: pa.DataType, is_null: npt.NDArray[np.bool_])
     valid = np.packbits(~is_null, bitorder="little")
     buffers = [pa.py_buffer(valid) if is_null.any() else None, pa.py_buffer(words)]
     return pa.Array.from_buffers(kind, len(filled), buffers)
+
+
+def cast_decimals(
+    column: pa.ChunkedArray | pa.Array, kind: pa.DataType
+) -> pa.ChunkedArray | pa.Array:
+    """Return decimals in another type of decimals.
+
+    pyarrow 26 gives them the places of the type before it looks whether they fit. 128 bits wrap
+    then, and what is left may fit.
+
+    Raises:
+        pa.ArrowInvalid: one does not fit, or has more places.
+    """
+    stored = column.type
+    gains = kind.scale - stored.scale
+    if gains > 0 and stored.precision + gains > _MOST_DIGITS:
+        if stored.precision + gains > _MOST_DIGITS_OF_256_BITS:
+            raise pa.ArrowInvalid(f"{stored} may have more digits than are compared with {kind}")
+        column = column.cast(pa.decimal256(_MOST_DIGITS_OF_256_BITS, kind.scale))
+    return column.cast(kind)
 
 
 def add_by_group(values: Whole, group: npt.NDArray[np.int64], size: int) -> Whole:

@@ -16,7 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import WEIGHT, difference, matching_rows, one_array, row_codes
-from livemart.arrow.exact_numbers import Whole, at_scale, from_whole, to_whole, totals_so_far
+from livemart.arrow.exact_numbers import (
+    Whole,
+    at_scale,
+    cast_decimals,
+    from_whole,
+    to_whole,
+    totals_so_far,
+)
 from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits
 from livemart.arrow.times import micros_of
 from livemart.delta.partitions import is_blank, without_blank_partitions
@@ -262,7 +269,7 @@ def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:
     if not (pa.types.is_decimal(column.type) and pa.types.is_decimal(kind)):
         return None
     try:
-        return column.cast(kind)
+        return cast_decimals(column, kind)
     except pa.ArrowInvalid:
         # Spark says what becomes of a value that does not fit.
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livemart.arrow.exact_numbers import add_by_group, from_whole, to_whole
+from livemart.arrow.exact_numbers import add_by_group, cast_decimals, from_whole, to_whole
 
 _KINDS = [pa.int8(), pa.int32(), pa.int64(), pa.decimal128(18, 2), pa.decimal128(38, 6)]
 
@@ -70,3 +70,37 @@ def test_a_total_that_outgrows_its_type_is_said(value: int, kind: pa.DataType) -
 def test_a_float_is_no_exact_number() -> None:
     with pytest.raises(TypeError):
         to_whole(pa.array([1.5]))
+
+
+@given(data=st.data())
+def test_a_decimal_in_another_type_is_the_same_number_or_none(data: st.DataObject) -> None:
+    """By a cast of pyarrow 26 -3784612169780.3273923 is -7477896957.91... in decimal(38,28)."""
+    kinds = []
+    for most in (st.integers(1, 60), st.integers(1, 38)):
+        digits = data.draw(most)
+        of = pa.decimal128 if digits <= 38 else pa.decimal256
+        kinds.append(of(digits, data.draw(st.integers(0, min(digits, 38)))))
+    stored, kind = kinds
+    value = data.draw(_values(stored))
+    assert isinstance(value, Decimal)
+    exact, unit = Context(prec=100), Decimal(1).scaleb(-kind.scale)
+    fits = value.quantize(unit, context=exact) == value and _fits(value, kind)
+
+    try:
+        cast = cast_decimals(pa.array([value], stored), kind).to_pylist()
+    except pa.ArrowInvalid:
+        # Those of 256 bits may be left to others.
+        assert not fits or pa.types.is_decimal256(stored)
+    else:
+        assert (fits, cast) == (True, [value])
+
+
+def _fits(value: Decimal, kind: pa.DataType) -> bool:
+    return bool(value.copy_abs() < 10 ** (kind.precision - kind.scale))
+
+
+def test_decimals_that_wrap_in_128_bits_do_not_fit() -> None:
+    column = pa.chunked_array([pa.array([Decimal("-3784612169780.3273923")])])
+
+    with pytest.raises(pa.ArrowInvalid):
+        cast_decimals(column, pa.decimal128(38, 28))

@@ -235,6 +235,16 @@ def test_a_decimal_of_more_digits_than_its_file_says_is_a_letter(tmp_path: Path)
         assert rows.column("x")[1].as_py() == (Decimal("1000.00") if fits else None)
 
 
+def test_a_decimal_that_does_not_fit_is_no_other_number(tmp_path: Path) -> None:
+    """A cast of pyarrow 26 gives -7477896957.91..."""
+    path = tmp_path / "a"
+    pq.write_table(pa.table({"x": [Decimal("-3784612169780.3273923")]}), path)
+
+    (rows,) = FilePart("a", path).read(group_of({"x": "decimal(38,28)"}, "parquet"))
+
+    assert codes(rows) == ["TYPE_MISMATCH"]
+
+
 def values(column: pa.Array, calendar: Calendar = ISO) -> list[Any]:
     batch = pa.record_batch({"x": column})
     return [as_in_json(row["x"]) for row in record_values(batch, calendar)]
