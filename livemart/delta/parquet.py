@@ -78,12 +78,16 @@ def read_change_file(
 
     Raises:
         TooManyRowsError: by its footer there are more than `most_rows`.
+        pa.ArrowInvalid: a `remove` action leaves its partition out, as Delta allows, and the file
+            lacks columns.
     """
     partition: PartitionValues = action.get("partitionValues") or {}
     file = open_file(table, action["path"], action.get("size"), pre_buffer=False)
     if most_rows is not None and file.metadata.num_rows > most_rows:
         raise TooManyRowsError(action["path"])
     present = set(file.schema_arrow.names) - set(partition)
+    if action.get("partitionValues") is None and not present.issuperset(schema.names):
+        raise pa.ArrowInvalid("a removed file does not say its partition")
     require_own_days(file.metadata, schema.names)
     data = file.read(columns=[name for name in schema.names if name in present])
     values = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 
@@ -57,6 +58,25 @@ def test_an_empty_partition_of_another_writer_is_null_in_a_change_as_in_the_tabl
     stored = warehouse.read(RELATION, 0).to_pylist()
     assert sorted(change.drop_columns([WEIGHT]).to_pylist(), key=str) == sorted(stored, key=str)
     assert [row["region"] for row in sorted(stored, key=lambda row: row["id"])] == [None, None, "x"]
+
+
+def test_a_removed_file_that_does_not_say_its_partition_is_no_change_that_is_read(
+    warehouse: Warehouse,
+) -> None:
+    """Delta lets a `remove` action leave it out; then NULL would not be what it was."""
+    rows = pa.table({"region": ["x"], "id": [1]})
+    path = str(warehouse.path(RELATION))
+    for _ in range(2):
+        write_deltalake(path, rows, partition_by=["region"], mode="overwrite")
+    log = warehouse.path(RELATION) / log_name(1)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        for name in ("partitionValues", "extendedFileMetadata"):
+            line.get("remove", {}).pop(name, None)
+    log.write_text("\n".join(map(json.dumps, lines)))
+
+    with pytest.raises(RefreshError, match=r"CDF_UNAVAILABLE.* does not say its partition"):
+        warehouse.changes(RELATION, 0, 1)
 
 
 def test_a_change_of_too_many_rows_is_not_read(
