@@ -18,6 +18,12 @@ import pyarrow.dataset as pds
 
 _MAX_COMPARISONS = 5_000_000
 _MILLISECOND = 1_000
+_MINUTE = 60_000_000
+# Offsets of zones are whole minutes since 1972. Spark writes a bound in the zone of its session,
+# and leaves the seconds of an older offset out.
+_WHOLE_OFFSETS = 3 * 366 * 86_400_000_000
+# Bounds that are no farther from 1970 can be moved.
+_FAR = 2**62
 
 _Array = npt.NDArray[Any]
 _Bounds = tuple[pa.Array, pa.Array, _Array]
@@ -110,6 +116,9 @@ class FileBounds:
             low, high = low.cast(kind), high.cast(kind)
         if pa.types.is_timestamp(kind):
             ticks = pc.add(high.cast(pa.int64()), _MILLISECOND - 1)
+            if kind.tz is not None:
+                low = _moved(low.cast(pa.int64()), -_MINUTE).cast(kind)
+                ticks = _moved(ticks, _MINUTE)
             high = ticks.cast(kind)
         if listed.count(f"null_count.{name}") != 1:
             return low, high, np.ones(len(self), dtype=bool)
@@ -148,6 +157,12 @@ class FileBounds:
 
     def _column(self, name: str) -> pa.Array:
         return self._adds.column(name).combine_chunks()
+
+
+def _moved(ticks: pa.Array, distance: int) -> pa.Array:
+    """Return times, the old ones moved; unknown ones stay unknown."""
+    is_old = pc.and_(pc.less(ticks, _WHOLE_OFFSETS), pc.greater(ticks, -_FAR))
+    return pc.if_else(is_old, pc.add(ticks, distance), ticks)
 
 
 def _partition_guarantee(partition: Mapping[str, pa.Scalar]) -> pds.Expression:

@@ -36,6 +36,33 @@ def test_a_filter_keeps_the_last_microsecond_of_a_file_that_spark_wrote(
     assert found.num_rows == 1
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        # In New York clocks were 4:56:02 behind, in Amsterdam 0:19:32 ahead.
+        "1883-11-18T12:03:57.000-04:56",
+        "1883-11-18T17:19:31.000+00:19",
+    ],
+)
+def test_a_filter_keeps_old_times_of_a_file_that_spark_wrote_in_a_zone(
+    warehouse: Warehouse, written: str
+) -> None:
+    """Spark leaves the seconds of an offset out, in both bounds."""
+    moment = datetime(1883, 11, 18, 16, 59, 59, tzinfo=UTC)
+    schema = pa.schema([("at", pa.timestamp("us", tz="UTC"))])
+    warehouse.overwrite(RELATION, pa.table({"at": [moment]}, schema=schema), tag(1))
+    entry = warehouse.path(RELATION) / log_name(1)
+    before = entry.read_text()
+    entry.write_text(before.replace("1883-11-18T16:59:59.000Z", written))
+    assert entry.read_text() != before
+    cold = Warehouse(warehouse.root)
+
+    found = cold.read(RELATION, filter=pds.field("at") == pa.scalar(moment, schema.types[0]))
+
+    assert found.num_rows == 1
+    assert cold.newest(RELATION, "at") == moment
+
+
 def test_a_column_named_like_a_field_of_a_struct_is_read_without_bounds(
     warehouse: Warehouse,
 ) -> None:
