@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from livemart.inspect.terminal_text import aligned, counted
-from livemart.project.graph import short_name
+from livemart.project.graph import names_apart
 from livemart.state.kept_snapshots import kept_snapshots
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
 from livemart.storage.location import StoragePlace
@@ -66,9 +66,10 @@ def render_history(snapshots: Sequence[SnapshotHistory]) -> str:
             f"{row.kind}, {row.status}{as_of}, "
             f"{counted(row.rows_changed, 'row')} changed in {row.took_s:.1f} s{end}"
         )
+        names = names_apart(model.model for model in row.models)
         changed = [
             (
-                f"  {short_name(model.model)}",
+                f"  {names[model.model]}",
                 f"{model.rows_changed:,}",
                 model.strategy,
                 f"{model.took_s:.2f} s",

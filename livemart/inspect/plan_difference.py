@@ -14,6 +14,7 @@ from typing import Any
 
 from livemart.errors import ConfigError
 from livemart.inspect.plan_report import describe_plans, full_models, reason_lines
+from livemart.project.graph import names_apart
 from livemart.project.profiles import profiles_folder
 from livemart.run.events import ReportEvent
 from livemart.run.runtime import load_plans
@@ -50,26 +51,27 @@ def difference_since(
 def compare_plans(before: PlanReport, after: PlanReport) -> dict[str, Any]:
     """Return `{"changed": [...], "turned_full": [names]}`: models that another way refreshes.
 
-    A changed model has name, file, strategy `before` (None: a new model) and `after`, and the
-    reasons of the plan after. One turned full if an edit took its cheaper way, or if it is new and
-    has none; a model whose author asked for full did not.
+    A changed model has its name (see `names_apart`), file, strategy `before` (None: a new model)
+    and `after`, and the reasons of the plan after. One turned full if an edit took its cheaper way,
+    or if it is new and has none; a model whose author asked for full did not.
     """
-    strategies = {model["name"]: model["strategy"] for model in before["models"]}
+    names = names_apart(model["unique_id"] for model in after["models"])
+    strategies = {model["unique_id"]: model["strategy"] for model in before["models"]}
     changed = [
         {
-            "name": model["name"],
+            "name": names[model["unique_id"]],
             "file": model["file"],
-            "before": strategies.get(model["name"]),
+            "before": strategies.get(model["unique_id"]),
             "after": model["strategy"],
             "reasons": model["reasons"],
         }
         for model in after["models"]
-        if strategies.get(model["name"]) != model["strategy"]
+        if strategies.get(model["unique_id"]) != model["strategy"]
     ]
-    names = {model["name"] for model in changed}
+    changed_names = {model["name"] for model in changed}
     return {
         "changed": changed,
-        "turned_full": [name for name in full_models(after) if name in names],
+        "turned_full": [name for name in full_models(after) if name in changed_names],
     }
 
 

@@ -5,7 +5,6 @@ Used by the command `plan`. A reason names the line of the model, or view, that 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
@@ -19,7 +18,7 @@ from livemart.plan.project_plans import views_of
 from livemart.plan.reasons import WRITTEN_BY_DBT, Reason
 from livemart.plan.stored_queries import StoredQuery
 from livemart.plan.strategies.signed import Append
-from livemart.project.graph import Model, Project, short_name
+from livemart.project.graph import Model, Project, names_apart, short_name
 from livemart.project.questions import Question
 from livemart.project.session_spec import SessionSpec
 
@@ -87,11 +86,12 @@ def render_plans(report: Mapping[str, Any]) -> str:
     models: Sequence[Mapping[str, Any]] = report["models"]
     if not models:
         return "no models to plan: seeds, dbt snapshots and ephemeral models have no strategy"
-    names = _names(models)
-    width = max(map(len, names))
+    names = names_apart(model["unique_id"] for model in models)
+    width = max(map(len, names.values()))
     common: Mapping[str, Sequence[str]] = report["session"]
     lines = list(_session_lines(common, _NOTHING))
-    for name, model in zip(names, models, strict=True):
+    for model in models:
+        name = names[model["unique_id"]]
         line = f"{name:<{width}}  {model['strategy']:<6}"
         details = []
         if model["keys"]:
@@ -136,15 +136,6 @@ def render_plans(report: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _names(models: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names of models; two packages may have one of the same name."""
-    counts = Counter(model["name"] for model in models)
-    return [
-        model["unique_id"].partition(".")[2] if counts[model["name"]] > 1 else model["name"]
-        for model in models
-    ]
-
-
 def _keys(keys: Sequence[str]) -> str:
     """Return the columns of a key; the report itself keeps all of them."""
     more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
@@ -159,12 +150,13 @@ def reason_lines(reason: Mapping[str, Any]) -> Iterator[str]:
 
 
 def full_models(report: Mapping[str, Any]) -> list[str]:
-    """Return the names of models that fall back to full.
+    """Return the names of models that fall back to full, see `names_apart`.
 
     One whose author asked for it does not, nor does one that dbt makes.
     """
+    names = names_apart(model["unique_id"] for model in report["models"])
     return [
-        model["name"]
+        names[model["unique_id"]]
         for model in report["models"]
         if model["strategy"] == "full"
         and model["policy"] != "full"

@@ -21,7 +21,7 @@ from livemart.inspect.terminal_text import aligned, counted
 from livemart.intervals import format_interval, is_late
 from livemart.land.lag import SourceLag, source_lags
 from livemart.land.sources.files.unread import UnreadFiles, unread_files
-from livemart.project.graph import short_name
+from livemart.project.graph import names_apart
 from livemart.project.landing_columns import LANDED_AT
 from livemart.refresh.clock import skipped_panes
 from livemart.state.counts import Counts
@@ -469,6 +469,7 @@ def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> Snaps
     """Return a row in brief; `earlier` are those before it, newest first."""
     before = earlier[0] if earlier else None
     as_of_before = before.as_of if before is not None and row.kind == "refresh" else None
+    names = names_apart(row.stored)
     return SnapshotStatus(
         snapshot_id=row.snapshot_id,
         kind=row.kind,
@@ -479,14 +480,14 @@ def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> Snaps
         lag_s=_lag_s(row, earlier),
         rows_changed=sum(state.rows_changed for state in row.models.values()),
         rebuilt=tuple(
-            f"{short_name(unique_id)}: {state.reason}"
+            f"{names[unique_id]}: {state.reason}"
             for unique_id, state in row.stored.items()
             if row.kind == "refresh"
             and state.strategy == "full"
             and state.reason not in (None, "FILLED_BY_HOOKS")
         ),
         filled=tuple(
-            short_name(unique_id)
+            names[unique_id]
             for unique_id, state in row.models.items()
             if state.reason == "FILLED_BY_HOOKS"
         ),

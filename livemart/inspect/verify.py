@@ -27,7 +27,7 @@ from livemart.plan.plan import Full, Inputs, Plan
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.stored_queries import StoredQuery
-from livemart.project.graph import Model, Project, short_name
+from livemart.project.graph import Model, Project, names_apart
 from livemart.project.run_values import run_of
 from livemart.run.events import ReportEvent, StepBegan
 from livemart.run.input_files import has_few_rows
@@ -196,6 +196,7 @@ class _Verification:
     def __init__(self, tables: RecomputedTables) -> None:
         self.tables = tables
         self.project, self.snapshot = tables.project, tables.snapshot
+        self._names = names_apart(self.project.models)
         self._declared = {source.relation for source in self.project.sources.values()}
         self._declared |= {query.relation for query in tables.stored.values()}
         # By relation, for models that were recomputed.
@@ -215,7 +216,7 @@ class _Verification:
             if (query := self.tables.stored.get(unique_id)) is not None:
                 comparison = self._compared(query)
             else:
-                comparison = Comparison(short_name(model.unique_id), False, note=_CUSTOM)
+                comparison = Comparison(self._names[model.unique_id], False, note=_CUSTOM)
             if chosen is None or unique_id in chosen:
                 yield comparison
 
@@ -227,7 +228,7 @@ class _Verification:
 
     def _compared(self, query: StoredQuery) -> Comparison:
         model, plan, relation = query.owner, query.plan, query.relation
-        unequal = partial(Comparison, short_name(model.unique_id), False)
+        unequal = partial(Comparison, self._names[model.unique_id], False)
         state = self.snapshot.stored.get(query.unique_id)
         if (aside := self.snapshot.aside.get(query.unique_id)) is not None:
             return unequal(note=f"set aside since snapshot {aside.since}: see `status`")
@@ -253,7 +254,7 @@ class _Verification:
                 note = _CUSTOM
             elif model.filled != "no":
                 note = "filled by hooks: not compared"
-            return Comparison(short_name(model.unique_id), not model.is_custom, stored_rows, note)
+            return Comparison(self._names[model.unique_id], not model.is_custom, stored_rows, note)
         if state.fingerprint != query.fingerprint:
             return unequal(stored_rows, "its SQL is not that of the snapshot: run `refresh`")
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
@@ -301,7 +302,7 @@ class _Verification:
         unsure: Sequence[str],
     ) -> Comparison:
         """Compare stored rows with those of a flat text; `unsure` as of `RecomputedTables.flat`."""
-        plan, relation, name = query.plan, query.relation, short_name(query.owner.unique_id)
+        plan, relation, name = query.plan, query.relation, self._names[query.owner.unique_id]
         unequal = partial(Comparison, name, False)
         try:
             approximate = approximate_columns(flat, self.tables.columns, self.tables.approximate)
@@ -372,7 +373,7 @@ class _Verification:
                 return None
             if not stage.is_equal:
                 note = f"its stage {unique_id.rpartition('__')[2]} differs"
-                name = short_name(query.unique_id)
+                name = self._names[query.owner.unique_id]
                 return replace(stage, model=name, rows=stored_rows, note=note)
             tied += stage.tied
         last = query.last_step
@@ -429,7 +430,7 @@ class _Verification:
     ) -> Comparison:
         """Let models above read the stored rows of this one, as it has no others."""
         self.tables.name(query.relation, stored)
-        return Comparison(short_name(query.owner.unique_id), False, rows, note)
+        return Comparison(self._names[query.owner.unique_id], False, rows, note)
 
 
 def _reason(error: Exception) -> str:

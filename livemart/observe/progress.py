@@ -31,7 +31,7 @@ from livemart.observe.logs import (
     describe_failing,
 )
 from livemart.plan.reasons import WRITTEN_BY_DBT
-from livemart.project.graph import short_name
+from livemart.project.graph import names_apart, short_name
 from livemart.project.node_results import NodeProgress
 from livemart.run import events
 from livemart.run.events import BatchOutcome, RunEvent
@@ -201,14 +201,14 @@ class TerminalWatcher:
         self._model_changed(node.unique_id, "running" if node.status is None else node.status)
         # Tests are shown only while they run.
         if node.status is not None and "test" in node.unique_id.partition(".")[0]:
-            self._lines.pop(short_name(node.unique_id), None)
+            self._lines.pop(node.unique_id, None)
 
     def _model_changed(self, unique_id: str, word: str) -> None:
         """Show the word beside the model, with the time since its refresh began."""
-        name, now = short_name(unique_id), self._clock()
-        line = self._lines.get(name)
+        now = self._clock()
+        line = self._lines.get(unique_id)
         if line is None or word in UNDER_WAY:
-            line = self._lines[name] = _Line(word, now)
+            line = self._lines[unique_id] = _Line(word, now)
         line.word = word
         line.ended_at = None if word in UNDER_WAY else now
 
@@ -220,16 +220,19 @@ class TerminalWatcher:
             return
         style = "red" if outcome.snapshot.status == "held" else ""
         self._say(describe_snapshot(outcome.snapshot), style)
+        aside_models = outcome.snapshot.set_aside
+        causes = {aside.cause for aside in aside_models.values()}
+        names = names_apart({*outcome.snapshot.models, *outcome.rebuilds, *aside_models, *causes})
         for unique_id, rebuild in outcome.rebuilds.items():
-            name = short_name(unique_id)
             word = "taken over" if rebuild.code in WRITTEN_BY_DBT else "rebuilt"
-            self._say(f"  {name} {word}: {rebuild.code}, {rebuild.message}", "yellow")
-        for unique_id, aside in outcome.snapshot.set_aside.items():
+            self._say(f"  {names[unique_id]} {word}: {rebuild.code}, {rebuild.message}", "yellow")
+        for unique_id, aside in aside_models.items():
             if aside.is_left_out:
                 continue
-            name, cause = short_name(unique_id), short_name(aside.cause)
-            why = "cannot be computed" if name == cause else f"waits for {cause}"
-            self._say(f"  {name} set aside: {why}", "red")
+            why = f"waits for {names[aside.cause]}"
+            if aside.cause == unique_id:
+                why = "cannot be computed"
+            self._say(f"  {names[unique_id]} set aside: {why}", "red")
         for source, kind, fields in self._drift.of(outcome.snapshot, outcome.drift_before):
             text = f"  {describe_drift(source, kind, fields)}\n    {kind.next_step}"
             self._say(text, "yellow")
@@ -253,10 +256,16 @@ class TerminalWatcher:
     def _render(self) -> Group:
         table = Table.grid(padding=(0, 2))
         # A copy: models end in other threads while this is drawn.
-        for name, line in list(self._lines.items()):
+        lines = list(self._lines.items())
+        names = names_apart(unique_id for unique_id, _ in lines)
+        for unique_id, line in lines:
             end = self._clock() if line.ended_at is None else line.ended_at
             style = _STYLES.get(line.word, "cyan" if line.ended_at is None else "green")
-            table.add_row(f"  {name}", Text(line.word, style=style), f"{end - line.began_at:.1f} s")
+            table.add_row(
+                f"  {names[unique_id]}",
+                Text(line.word, style=style),
+                f"{end - line.began_at:.1f} s",
+            )
         title = self._title
         if (copied := self._copied) is not None:
             title += f", copying snapshot {copied} into the serving store"

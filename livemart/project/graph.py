@@ -5,7 +5,8 @@ Used by every room that asks what a source, a model or a test is; none of them s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -409,3 +410,17 @@ def short_name(unique_id: str) -> str:
     """
     kind, _, name = unique_id.split(".", 2) if unique_id.count(".") > 1 else ("", "", unique_id)
     return name.rpartition(".")[0] or name if kind == "test" else name
+
+
+def names_apart(unique_ids: Iterable[str]) -> dict[str, str]:
+    """Return the short name of each node, behind its package where two nodes share it.
+
+    >>> list(names_apart(["model.shop.totals", "model.crm.totals", "model.shop.days"]).values())
+    ['shop.totals', 'crm.totals', 'days']
+    """
+    names = {unique_id: short_name(unique_id) for unique_id in unique_ids}
+    counts = Counter(names.values())
+    return {
+        unique_id: unique_id.partition(".")[2] if counts[name] > 1 else name
+        for unique_id, name in names.items()
+    }

@@ -47,6 +47,15 @@ def test_versions_of_a_model_are_told_apart(tmp_path: Path) -> None:
     assert lines[1:] == ["  totals.v1  1  signed  0.00 s", "  totals.v2  1  signed  0.00 s"]
 
 
+def test_models_of_two_packages_are_told_apart(tmp_path: Path) -> None:
+    names = {f"model.{package}.totals": f"{package}.totals" for package in ("crm", "shop")}
+    Mart(tmp_path, names).batch()
+
+    lines = render_history(read_history(tmp_path, 1, NOW)).splitlines()
+
+    assert lines[1:] == ["  crm.totals   1  signed  0.00 s", "  shop.totals  1  signed  0.00 s"]
+
+
 def test_the_command_prints_json(tmp_path: Path) -> None:
     Mart(tmp_path).batch()
 

@@ -23,7 +23,8 @@ def described(name: str, strategy: str, policy: str = "auto") -> dict[str, Any]:
         "place": f"models/{name}.sql:4",
     }
     return {
-        "name": name,
+        "name": name.rpartition(".")[2],
+        "unique_id": f"model.{name if '.' in name else 'shop.' + name}",
         "file": f"models/{name}.sql",
         "strategy": strategy,
         "policy": policy,
@@ -47,6 +48,16 @@ def test_an_edit_that_turns_a_model_full_is_named_with_its_line() -> None:
         "  GLOBAL_LIMIT: models/hours.sql:4: a limit over all rows",
         "    next: take the LIMIT away",
     ]
+
+
+def test_models_of_two_packages_are_compared_each_with_itself() -> None:
+    difference = compare_plans(
+        report(described("shop.days", "signed"), described("crm.days", "full")),
+        report(described("shop.days", "full"), described("crm.days", "full")),
+    )
+
+    assert [model["name"] for model in difference["changed"]] == ["shop.days"]
+    assert difference["turned_full"] == ["shop.days"]
 
 
 def test_a_cheaper_way_a_wish_for_full_and_an_old_full_model_are_no_fault() -> None:

@@ -68,6 +68,8 @@ def test_models_of_two_packages_are_told_apart() -> None:
     report = described(project(*models), {it.unique_id: Plan(View()) for it in models})
 
     assert render_plans(report).split()[::2] == ["m.totals", "other.totals", "a"]
+    full = described(project(*models), {it.unique_id: Plan(Full((REASON,))) for it in models})
+    assert full_models(full) == ["m.totals", "other.totals", "a"]
 
 
 def test_a_key_of_many_columns_is_cut_on_the_terminal_alone() -> None:

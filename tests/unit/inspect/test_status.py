@@ -63,6 +63,18 @@ def test_failures_of_strategies_are_counted_by_model(tmp_path: Path) -> None:
     assert content["strategy_failures"] == {"model.m.totals": 2}
 
 
+def test_status_tells_models_of_two_packages_apart(tmp_path: Path) -> None:
+    rebuilt = ModelState(4, "f", "full", "SQL_CHANGED", 1, 2, 0, "t")
+    filled = replace(rebuilt, reason="FILLED_BY_HOOKS")
+    models = {"model.shop.runs": filled, "model.crm.runs": rebuilt, "model.shop.days": rebuilt}
+    SnapshotLog(tmp_path).append(replace(_snapshot(1, "refresh", None), models=models))
+
+    (row,) = read_status(tmp_path, every=PANE, pane=PANE, now=NOON).snapshots
+
+    assert sorted(row.rebuilt) == ["crm.runs: SQL_CHANGED", "days: SQL_CHANGED"]
+    assert row.filled == ("shop.runs",)
+
+
 def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) -> None:
     log = SnapshotLog(tmp_path)
     for number, landed in enumerate(

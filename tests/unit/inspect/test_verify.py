@@ -51,6 +51,17 @@ def test_a_selection_without_rows_of_its_own_is_refused(
     assert (started, stopped) == ([True], [True])
 
 
+def test_verify_tells_models_of_two_packages_apart(tmp_path: Path) -> None:
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
+    ids = ("model.shop.totals", "model.crm.totals", "model.shop.days")
+    models = {unique_id: make_model(unique_id) for unique_id in ids}
+    project = Project("shop", ".", "shop", {}, models, {}, {})
+
+    found = verify.verify_models(spark, Warehouse(tmp_path), project, SNAPSHOT)
+
+    assert [comparison.model for comparison in found] == ["shop.totals", "crm.totals", "days"]
+
+
 def test_a_model_of_a_custom_materialization_is_told_as_not_compared(tmp_path: Path) -> None:
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
     warehouse = Warehouse(tmp_path)

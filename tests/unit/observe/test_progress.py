@@ -39,6 +39,7 @@ from livemart.run.events import (
     StepBegan,
 )
 from livemart.state.drift import DriftedField, DriftKind
+from livemart.state.snapshots import SetAside
 from tests.unit.observe.outcomes import make_held_outcome, make_landed, make_snapshot
 from tests.waits import PATIENCE_S
 
@@ -322,3 +323,16 @@ def test_an_edit_and_its_refusal_are_shown() -> None:
         "  first",
         "  second",
     ]
+
+
+def test_a_model_that_waits_for_one_of_its_own_name_is_shown_as_waiting() -> None:
+    cause, waiting = "model.crm.panes", "model.livemart.panes"
+    aside = {
+        unique_id: SetAside(7, None, "f", cause, "division by zero")
+        for unique_id in (cause, waiting)
+    }
+
+    text = show(BatchOutcome(42, replace(make_snapshot(), set_aside=aside)))
+
+    assert "  crm.panes set aside: cannot be computed" in text
+    assert "  livemart.panes set aside: waits for crm.panes" in text
