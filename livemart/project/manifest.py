@@ -6,7 +6,6 @@ dependency order; mistakes are collected, not raised.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,8 +21,10 @@ from livemart.project.declared.model_page import parse_page
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
 from livemart.project.declared.policy import parse_model_policy
+from livemart.project.declared.seed_files import read_seed, seed_file_mistakes
 from livemart.project.declared.seed_types import seed_type_mistakes
 from livemart.project.declared.seeded_sources import order_behind_seeds, seeds_by_source
+from livemart.project.declared.setting_places import setting_place
 from livemart.project.declared.table_properties import property_mistakes, session_mistakes
 from livemart.project.declared.time_zones import zone_mistakes
 from livemart.project.declared.usual_tests import is_usual
@@ -267,8 +268,12 @@ def _model(
         errors += _untyped(where, columns)
     facts = config.to_dict(omit_none=True)
     if _kind(node) == "seed":
-        header = seed_header(node, root, str(config.get("delimiter") or ","))
+        delimiter = str(config.get("delimiter") or ",")
+        seed = read_seed(Path(node.root_path or root) / node.original_file_path, delimiter)
+        header = seed.header
         first_line = Where(f"{node.original_file_path}:1", f"seed {node.name}")
+        set_at = setting_place(node, root, "delimiter") or node.original_file_path
+        errors += seed_file_mistakes(seed, node.original_file_path, node.name, set_at)
         errors += [*_column_mistakes(first_line, header), *_unstorable(first_line, header)]
         named = {column.name.lower(): column for column in columns}
         # The table has the columns of the file, in its order; YAML may describe some of them.
@@ -561,16 +566,6 @@ def _seed_checksum(node: Any, root: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return str(node.checksum.checksum)
-
-
-def seed_header(node: Any, root: Path, delimiter: str) -> tuple[str, ...]:
-    """Return the names in the first line of a seed's file; empty if it cannot be read."""
-    try:
-        path = Path(node.root_path or root) / node.original_file_path
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return tuple(name.strip() for name in next(csv.reader(file, delimiter=delimiter), ()))
-    except (OSError, ValueError, TypeError, csv.Error):
-        return ()
 
 
 def _with_types(columns: tuple[Column, ...], types: Mapping[str, str]) -> tuple[Column, ...]:
