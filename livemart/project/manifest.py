@@ -15,6 +15,7 @@ from typing import Any, cast, get_args
 
 from livemart.errors import ConfigError
 from livemart.project.dbt_attachment import CLOCK_PACKAGE
+from livemart.project.declared.data_test_conditions import condition_mistakes
 from livemart.project.declared.foreign_settings import database_mistakes, grant_mistakes
 from livemart.project.declared.materializations import materialization_mistakes
 from livemart.project.declared.model_page import parse_page
@@ -155,6 +156,7 @@ def read_manifest(
         exposures=exposures,
         questions=questions or {},
     )
+    errors += condition_mistakes(manifest, project, root)
     errors += session_mistakes(parameters or {}, hooks)
     errors += zone_mistakes(parameters or {}, hooks.placed())
     project = with_sessions(project, parameters or {}, hooks)

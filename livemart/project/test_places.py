@@ -6,6 +6,7 @@ YAML holds many tests, and jinja writes lines of SQL that no file has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -33,6 +34,20 @@ def place_of_test(project: Project, test: DataTest) -> str:
         words = {test.name, *_words(test.arguments.values())}
         line = data_test_line(text, steps, test.column_name, test.kind, words)
     return test.file if line is None else f"{test.file}:{line}"
+
+
+def place_of_setting(project: Project, test: DataTest, setting: str) -> str | None:
+    """Return file and line of a setting of a test, None if the test's own file does not have it."""
+    text = _text_of(project, test.file) or ""
+    line: int | None = None
+    if test.kind is None:
+        if (found := re.search(rf"\b{setting}\s*=", text)) is not None:
+            line = text.count("\n", 0, found.start()) + 1
+    elif test.attached_to is not None:
+        steps = _steps(project, test.attached_to)
+        words = {test.name, *_words(test.arguments.values())}
+        line = data_test_line(text, steps, test.column_name, test.kind, words, setting)
+    return None if line is None else f"{test.file}:{line}"
 
 
 def written_line(project: Project, file: str, code: str, line: int) -> int | None:

@@ -166,6 +166,7 @@ def data_test_line(
     column: str | None,
     kind: str,
     words: Collection[str],
+    setting: str | None = None,
 ) -> int | None:
     """Return the line of a generic data test in a YAML file; of several like it, the best.
 
@@ -174,9 +175,11 @@ def data_test_line(
         column: that is tested; None if it is the node as a whole.
         kind: the test's name, without that of its package.
         words: other known words of it: its own name, and the values of its arguments.
+        setting: a key of the test whose line is asked for.
 
     Returns:
         The line of the column, or of the node, if the test is not found there; None if neither is.
+        The line of the setting if one is asked for; None if the test does not have it.
     """
     node = _found(text, steps)
     places = [] if node is None else [node]
@@ -191,7 +194,19 @@ def data_test_line(
     ]
     if tests:
         places = [max(tests, key=lambda test: len(_scalars(test) & {*words}))]
+    if setting is not None:
+        return _line_of_key(places[-1], setting) if tests else None
     return places[-1].start_mark.line + 1 if places else None
+
+
+def _line_of_key(node: yaml.Node, name: str) -> int | None:
+    """Return the line of the first key of this name below a node."""
+    for key, value in _pairs(node):
+        if key.value == name:
+            return int(key.start_mark.line) + 1
+        if (line := _line_of_key(value, name)) is not None:
+            return line
+    return None
 
 
 def _test_names(test: yaml.Node) -> list[str]:
