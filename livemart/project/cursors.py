@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livemart.failpoints import failpoint
-from livemart.project.session_spec import bare_statement, remade
+from livemart.project.session_spec import as_sent, bare_statement
 from livemart.project.sessions import set_all
 from livemart.spark_sql import unquoted
 
@@ -97,7 +97,7 @@ class SparkCursor:
         set_all(spark, self._parameters)
         self._rows = None
         with _errors_for_dbt():
-            self._frame = spark.sql(_ENDS_WITH_SEMICOLON.sub("", remade(sql)))
+            self._frame = spark.sql(_ENDS_WITH_SEMICOLON.sub("", as_sent(sql)))
         failpoint("dbt.statement")
 
     def fetchall(self) -> Sequence[Sequence[Any]] | None:

@@ -345,11 +345,26 @@ def bare_statement(statement: str) -> str:
 
     >>> bare_statement('/* {"app": "dbt"} */ set a.b=1;')
     'set a.b=1'
+    >>> bare_statement('set a.b=1\\n/* {"app": "dbt"} */;')
+    'set a.b=1'
     """
     while (comment := _COMMENT.match(statement)) is not None:
         statement = statement[comment.end() :]
-    statement = _COMMENT_BEHIND.sub("", statement.strip())
+    # dbt moves the semicolon behind its own comment.
+    statement = _COMMENT_BEHIND.sub("", statement.strip().removesuffix(";"))
     return statement.strip().removesuffix(";").strip()
+
+
+def as_sent(statement: str) -> str:
+    """Return a statement of dbt's as Spark is to run it, see `remade`.
+
+    Spark takes all that is behind `set` for its value, also a comment of `query-comment`.
+
+    >>> as_sent("set spark.sql.session.timeZone = UTC\\n/* dbt */;")
+    'set spark.sql.session.timeZone = UTC'
+    """
+    bare = bare_statement(statement)
+    return bare if is_setting(bare) else remade(statement)
 
 
 def is_without_meaning(name: str) -> bool:

@@ -40,3 +40,21 @@ def test_an_error_of_java_is_told_by_its_causes_without_its_stack() -> None:
         ": org.apache.spark.SparkException: Job aborted: FetchFailedException",
         "Caused by: java.io.IOException: No space left on device",
     ]
+
+
+def test_a_query_comment_behind_a_setting_is_no_part_of_its_value() -> None:
+    sent: list[str] = []
+    session: Any = SimpleNamespace(sql=sent.append, conf=SimpleNamespace(set=lambda *_: None))
+    cursor = SparkCursor(lambda: session, {})
+
+    cursor.execute("set spark.sql.session.timeZone = Europe/Lisbon\n/* {'app': 1} */")
+    cursor.execute("set a.b = 1\n/* dbt */;")
+    cursor.execute("add jar /a/b.jar\n/* dbt */")
+    cursor.execute("select 1\n/* dbt */;")
+
+    assert sent == [
+        "set spark.sql.session.timeZone = Europe/Lisbon",
+        "set a.b = 1",
+        "add jar /a/b.jar",
+        "select 1\n/* dbt */",
+    ]
