@@ -22,6 +22,7 @@ from livemart.project.declared.model_page import parse_page
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
 from livemart.project.declared.policy import parse_model_policy
+from livemart.project.declared.project_files import ProjectFiles
 from livemart.project.declared.seed_files import read_seed, seed_file_mistakes
 from livemart.project.declared.seed_types import seed_type_mistakes
 from livemart.project.declared.seeded_sources import order_behind_seeds, seeds_by_source
@@ -52,7 +53,6 @@ from livemart.project.yaml_places import (
     livemart_misspelled,
     node_lines,
     repeated_columns,
-    text_of,
 )
 from livemart.spark_sql import unquoted
 
@@ -96,10 +96,11 @@ def read_manifest(
     enabled = _enabled(manifest)
     # A seed is the source that it fills.
     seeds = seeds_by_source(enabled, manifest.sources)
+    files = ProjectFiles(Path(directory), str(manifest.metadata.project_name))
     nodes = {key: node for key, node in enabled.items() if _kind(node) in _NODE_KINDS}
     tests = {
         key: replace(
-            _data_test(node, compiled.get(key) or "", _inputs(node, seeds)),
+            _data_test(node, compiled.get(key) or "", _inputs(node, seeds), files),
             uncompiled=refused.get(key, ""),
             in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
         )
@@ -110,7 +111,6 @@ def read_manifest(
     for test in tests.values():
         if test.attached_to is not None and not manifest.nodes[test.unique_id].config.where:
             tests_of.setdefault(test.attached_to, []).append(test)
-    root = Path(directory)
     disabled = {key: nodes[0] for key, nodes in manifest.disabled.items()}
     disabled_seeds = seeds_by_source(disabled, manifest.sources)
     sources: dict[str, SourceTable] = {}
@@ -120,32 +120,31 @@ def read_manifest(
         if source.package_name == CLOCK_PACKAGE and not _is_read(key, enabled, manifest.exposures):
             # Else a project that never asks for the time would be refreshed at each tick.
             continue
-        sources[key], mistakes = _source(source, root)
+        sources[key], mistakes = _source(source, files)
         if key in disabled_seeds:
             seed = disabled[disabled_seeds[key]]
-            sources[key] = replace(sources[key], disabled_seed=_file(seed, manifest))
+            sources[key] = replace(sources[key], disabled_seed=files.of(seed))
         errors.extend(mistakes)
     models: dict[str, Model] = {}
-    for key in _in_order(nodes):
-        models[key], mistakes = _model(nodes[key], compiled.get(key), tests_of.get(key, []), root)
+    for key in _in_order(nodes, files):
+        models[key], mistakes = _model(nodes[key], compiled.get(key), tests_of.get(key, []), files)
         models[key] = replace(
             models[key],
             depends_on=() if _kind(nodes[key]) == "seed" else _inputs(nodes[key], seeds),
             uncompiled=refused.get(key, ""),
             in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
-            file=_file(nodes[key], manifest),
         )
         errors.extend(mistakes)
         if getattr(nodes[key], "language", "sql") != "sql":
             errors.append(_not_sql(models[key]))
     errors.extend(table_mistakes(models.values(), sources.values()))
-    errors.extend(database_mistakes(manifest, root))
-    errors.extend(grant_mistakes(manifest, nodes.values(), root))
-    errors.extend(materialization_mistakes(manifest, nodes.values(), root))
+    errors.extend(database_mistakes(manifest, files))
+    errors.extend(grant_mistakes(manifest, nodes.values(), files))
+    errors.extend(materialization_mistakes(manifest, nodes.values(), files))
     exposures = {}
     for key, exposure in sorted(manifest.exposures.items()):
         exposures[key] = _exposure(exposure)
-        errors.extend(_exposure_mistakes(exposure, root))
+        errors.extend(_exposure_mistakes(exposure, files))
     project = Project(
         name=str(manifest.metadata.project_name),
         directory=directory,
@@ -156,7 +155,7 @@ def read_manifest(
         exposures=exposures,
         questions=questions or {},
     )
-    errors += condition_mistakes(manifest, project, root)
+    errors += condition_mistakes(manifest, project, files)
     errors += session_mistakes(parameters or {}, hooks)
     errors += zone_mistakes(parameters or {}, hooks.placed())
     project = with_sessions(project, parameters or {}, hooks)
@@ -198,7 +197,7 @@ def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
     return min(combinations, key=len, default=())
 
 
-def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
+def _source(node: Any, files: ProjectFiles) -> tuple[SourceTable, list[ConfigError]]:
     columns = _columns(node)
     all_meta = {**node.meta, **node.config.meta}
     meta = all_meta.get("livemart")
@@ -206,14 +205,16 @@ def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
     where = _where(
         node,
         f"source {node.source_name}.{node.name}",
-        root,
+        files,
         ("sources", node.source_name),
         ("tables", node.name),
     )
     errors = livemart_misspelled("SOURCE_KEY_UNKNOWN", all_meta, _extra(node), where)
     if meta is not None:
         event_time = node.config.event_time
-        stream, mistakes = parse_source_spec(meta, columns, where, event_time=event_time, root=root)
+        stream, mistakes = parse_source_spec(
+            meta, columns, where, event_time=event_time, root=files.root
+        )
         errors += mistakes
     # Those of a table that is landed were looked at with their types, but for what dbt left out.
     names, repeated = (node.columns, ()) if meta is None else ((), where.repeated)
@@ -228,7 +229,7 @@ def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
         event_time=node.config.event_time,
         loaded_at_field=node.config.loaded_at_field or node.loaded_at_field,
         stream=stream,
-        file=node.original_file_path,
+        file=files.of(node),
         is_clock=(node.source_name, node.name) == ("livemart", "clock"),
         is_watermarks=(node.source_name, node.name) == ("livemart", "watermarks"),
         freshness=_freshness(node),
@@ -245,9 +246,9 @@ def _freshness(node: Any) -> dict[str, Any] | None:
 
 
 def _model(
-    node: Any, code: str | None, tests: Sequence[DataTest], root: Path
+    node: Any, code: str | None, tests: Sequence[DataTest], files: ProjectFiles
 ) -> tuple[Model, list[ConfigError]]:
-    config, where = node.config, _place(node, root)
+    config, where = node.config, _place(node, files)
     meta = {**node.meta, **config.meta}
     policy, errors = parse_model_policy(meta.get("livemart"), where)
     errors += livemart_misspelled("MODEL_KEY_UNKNOWN", meta, _extra(node), where)
@@ -271,11 +272,11 @@ def _model(
     facts = config.to_dict(omit_none=True)
     if _kind(node) == "seed":
         delimiter = str(config.get("delimiter") or ",")
-        seed = read_seed(Path(node.root_path or root) / node.original_file_path, delimiter)
+        seed = read_seed(Path(node.root_path or files.root) / node.original_file_path, delimiter)
         header = seed.header
-        first_line = Where(f"{node.original_file_path}:1", f"seed {node.name}")
-        set_at = setting_place(node, root, "delimiter") or node.original_file_path
-        errors += seed_file_mistakes(seed, node.original_file_path, node.name, set_at)
+        first_line = Where(f"{files.of(node)}:1", f"seed {node.name}")
+        set_at = setting_place(node, files, "delimiter") or files.of(node)
+        errors += seed_file_mistakes(seed, files.of(node), node.name, set_at)
         errors += [*_column_mistakes(first_line, header), *_unstorable(first_line, header)]
         named = {column.name.lower(): column for column in columns}
         # The table has the columns of the file, in its order; YAML may describe some of them.
@@ -289,7 +290,7 @@ def _model(
         }
         errors += seed_type_mistakes(types, where)
         columns = _with_types(columns, types)
-        facts["checksum"] = _seed_checksum(node, root)
+        facts["checksum"] = _seed_checksum(node, files.root)
     model = Model(
         unique_id=node.unique_id,
         name=node.name,
@@ -307,7 +308,7 @@ def _model(
         ties=policy.ties,
         stages=policy.stages,
         filled_by=policy.filled_by,
-        file=node.original_file_path,
+        file=files.of(node),
         event_time=config.get("event_time"),
         config=facts,
         description=node.description,
@@ -335,9 +336,9 @@ def _exposure(node: Any) -> Exposure:
     return Exposure(node.unique_id, node.name, tuple(node.depends_on.nodes), str(kind), label, text)
 
 
-def _exposure_mistakes(node: Any, root: Path) -> list[ConfigError]:
+def _exposure_mistakes(node: Any, files: ProjectFiles) -> list[ConfigError]:
     """Find settings for livemart that an exposure has none of."""
-    where = _where(node, f"exposure {node.name}", root, ("exposures", node.name))
+    where = _where(node, f"exposure {node.name}", files, ("exposures", node.name))
     mistakes = Mistakes(where)
     if "livemart" in {**node.meta, **node.config.meta}:
         hint = "write `page` at the models that it names: an exposure has label and description"
@@ -431,34 +432,26 @@ def _extra(node: Any) -> Mapping[str, Any]:
     return getattr(node.config, "_extra", None) or {}
 
 
-def _place(node: Any, root: Path) -> Where:
+def _place(node: Any, files: ProjectFiles) -> Where:
     kind = _kind(node)
-    return _where(node, f"{kind} {node.name}", root, (f"{kind}s", node.name))
+    return _where(node, f"{kind} {node.name}", files, (f"{kind}s", node.name))
 
 
-def _file(node: Any, manifest: Any) -> str:
-    """Return where a node is written; one of a package is where `dbt deps` puts that."""
-    if node.package_name == manifest.metadata.project_name:
-        return str(node.original_file_path)
-    return f"dbt_packages/{node.package_name}/{node.original_file_path}"
-
-
-def _where(node: Any, name: str, root: Path, *steps: tuple[str, str]) -> Where:
+def _where(node: Any, name: str, files: ProjectFiles, *steps: tuple[str, str]) -> Where:
     """Return the place of a node: the YAML file that describes it, else its own file.
 
     Args:
         steps: the way to it in such a file, see `node_lines`.
     """
-    patch = (getattr(node, "patch_path", None) or "").partition("://")[2]
-    file = patch or node.original_file_path
-    text = text_of(root / file)
+    file = files.describing(node) or files.of(node)
+    text = files.text(file)
     is_yaml = file.endswith((".yml", ".yaml"))
     if not is_yaml:
         return Where(file, name)
     return Where(file, name, node_lines(text, *steps), repeated_columns(text, *steps))
 
 
-def _data_test(node: Any, code: str, inputs: tuple[str, ...]) -> DataTest:
+def _data_test(node: Any, code: str, inputs: tuple[str, ...], files: ProjectFiles) -> DataTest:
     metadata = getattr(node, "test_metadata", None)
     arguments = dict(metadata.kwargs) if metadata else {}
     column_name = arguments.pop("column_name", None)
@@ -478,7 +471,7 @@ def _data_test(node: Any, code: str, inputs: tuple[str, ...]) -> DataTest:
         compiled_code=code,
         depends_on=inputs,
         attached_to=attached,
-        file=node.original_file_path,
+        file=files.of(node),
         warn_if=config.warn_if,
         error_if=config.error_if,
         fail_calc=config.fail_calc,
@@ -520,7 +513,7 @@ def _inputs(node: Any, seeds: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(inputs))
 
 
-def _in_order(nodes: Mapping[str, Any]) -> list[str]:
+def _in_order(nodes: Mapping[str, Any], files: ProjectFiles) -> list[str]:
     """Return unique ids, inputs first; among equals seeds, then by unique id: a stable order.
 
     A model may read a seed that it names without `ref`.
@@ -538,7 +531,7 @@ def _in_order(nodes: Mapping[str, Any]) -> list[str]:
         cycle = [str(name) for name in error.args[1]]
         raise ConfigError(
             "DBT_FAILED",
-            f"{nodes[cycle[0]].original_file_path}: found a cycle of refs, each node before those "
+            f"{files.of(nodes[cycle[0]])}: found a cycle of refs, each node before those "
             f"that read it: {' -> '.join(cycle)}",
             hint="take one `ref` of the cycle out",
         ) from error

@@ -137,6 +137,16 @@ def node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]
     return lines
 
 
+def top_setting(text: str, name: str) -> str | None:
+    """Return a setting at the top of a YAML file, None without one or if jinja has to render it.
+
+    >>> top_setting("packages-install-path: lib", "packages-install-path")
+    'lib'
+    """
+    value = getattr(_child(_composed(text), name), "value", None)
+    return value if isinstance(value, str) and value and "{" not in value else None
+
+
 def folder_setting_line(
     text: str, section: str, folders: Iterable[str], names: Collection[str]
 ) -> int | None:

@@ -9,30 +9,31 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from livemart.errors import ConfigError
+from livemart.project.declared.project_files import PROJECT_FILE, ProjectFiles
 from livemart.project.graph import Project
 from livemart.project.test_places import place_of_setting, place_of_test
-from livemart.project.yaml_places import folder_setting_line, text_of
+from livemart.project.yaml_places import folder_setting_line
 
 _SETTINGS = ("warn_if", "error_if")
 _SHOWN = 3
-_PROJECT_FILE = "dbt_project.yml"
 _COMPARISON = re.compile(
     r"\s*(?:<=>|<>|[<>!=]=|[<>=]|[-+*/%&|^]|(?:not\s+)?(?:between|in|like|rlike)\b|is\b|div\b)\s*\S",
     re.IGNORECASE,
 )
 
 
-def condition_mistakes(manifest: Any, project: Project, root: Path) -> Iterator[ConfigError]:
+def condition_mistakes(
+    manifest: Any, project: Project, files: ProjectFiles
+) -> Iterator[ConfigError]:
     """Yield TEST_CONDITION_INVALID for each line with a condition that compares nothing.
 
     Args:
         manifest: dbt's.
         project: whose tests are looked at.
-        root: folder of the project.
+        files: of the project.
     """
     names: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for test in project.tests.values():
@@ -42,7 +43,7 @@ def condition_mistakes(manifest: Any, project: Project, root: Path) -> Iterator[
                 place = place_of_setting(project, test, setting)
                 if place is None:
                     node = manifest.nodes[test.unique_id]
-                    place = _of_folder(node, root, setting) or place_of_test(project, test)
+                    place = _of_folder(node, files, setting) or place_of_test(project, test)
                 names[place, setting, value].append(test.name)
     for (place, setting, value), tests in sorted(names.items()):
         more = f" and {len(tests) - _SHOWN} more" if len(tests) > _SHOWN else ""
@@ -62,9 +63,9 @@ def compares(condition: str) -> bool:
     return _COMPARISON.match(condition) is not None
 
 
-def _of_folder(node: Any, root: Path, setting: str) -> str | None:
-    text = text_of(root / _PROJECT_FILE)
+def _of_folder(node: Any, files: ProjectFiles, setting: str) -> str | None:
+    text = files.text(PROJECT_FILE)
     for section in ("data_tests", "tests"):
         if (line := folder_setting_line(text, section, node.fqn, (setting,))) is not None:
-            return f"{_PROJECT_FILE}:{line}"
+            return f"{PROJECT_FILE}:{line}"
     return None

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from livemart.errors import ConfigError
+from livemart.project.declared.project_files import ProjectFiles
 from livemart.project.declared.setting_places import setting_place
 
 _SHOWN = 3
@@ -19,52 +19,56 @@ _GRANTING = ("apply_grants", "default__apply_grants", "spark__apply_grants")
 _LEAVE_OUT = "leave `{}` out, or set it only for other targets, by `target.type`: "
 
 
-def database_mistakes(manifest: Any, root: Path) -> Iterator[ConfigError]:
+def database_mistakes(manifest: Any, files: ProjectFiles) -> Iterator[ConfigError]:
     """Yield DATABASE_SET for each line that gives a database to nodes or sources.
 
     dbt-spark takes a database that is the schema for none.
 
     Args:
         manifest: dbt's.
-        root: folder of the project.
+        files: of the project.
     """
     names = ("database", "target_database")
     settings = [
-        (node, setting_place(node, root, *names) or _macro(manifest), str(node.database))
+        (node, setting_place(node, files, *names) or _macro(manifest), str(node.database))
         for node in (*manifest.nodes.values(), *manifest.sources.values())
         if node.database and node.database != node.schema and node.config.enabled
     ]
     hint = _LEAVE_OUT.format("database") + "Spark has schemas alone"
-    for message in _by_line("database", settings):
+    for message in _by_line("database", settings, files):
         yield ConfigError("DATABASE_SET", message, hint=hint)
 
 
-def grant_mistakes(manifest: Any, nodes: Iterable[Any], root: Path) -> Iterator[ConfigError]:
+def grant_mistakes(
+    manifest: Any, nodes: Iterable[Any], files: ProjectFiles
+) -> Iterator[ConfigError]:
     """Yield GRANTS_SET for each line that grants rights on tables, unless the project has a macro.
 
     Args:
         manifest: dbt's.
         nodes: the enabled ones.
-        root: folder of the project.
+        files: of the project.
     """
     if any(it.name in _GRANTING and it.package_name != "dbt" for it in manifest.macros.values()):
         return
     settings = [
-        (node, setting_place(node, root, "grants"), str(dict(node.config.grants)))
+        (node, setting_place(node, files, "grants"), str(dict(node.config.grants)))
         for node in nodes
         if getattr(node.config, "grants", None) and node.config.materialized != "ephemeral"
     ]
     hint = _LEAVE_OUT.format("grants") + "Spark knows no users here; access tokens say who may read"
-    for message in _by_line("grants", settings):
+    for message in _by_line("grants", settings, files):
         yield ConfigError("GRANTS_SET", message, hint=hint)
 
 
-def _by_line(setting: str, places: Iterable[tuple[Any, str | None, str]]) -> Iterator[str]:
+def _by_line(
+    setting: str, places: Iterable[tuple[Any, str | None, str]], files: ProjectFiles
+) -> Iterator[str]:
     """Yield a message for each line and value, with the first nodes that it holds for."""
     names: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node, place, value in places:
         label = f"{node.resource_type} {'.'.join(node.unique_id.split('.')[2:])}"
-        names[place or node.original_file_path, value].append(label)
+        names[place or files.of(node), value].append(label)
     for (place, value), labels in sorted(names.items()):
         labels.sort()
         more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""

@@ -6,10 +6,10 @@ Used when the manifest is read: dbt itself refuses such a model when it runs it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, get_args
 
 from livemart.errors import ConfigError, nearest
+from livemart.project.declared.project_files import ProjectFiles
 from livemart.project.declared.setting_places import setting_place
 from livemart.project.graph import Materialized
 
@@ -19,14 +19,14 @@ _WITHOUT_SQL = {"materialized_view": "get_create_materialized_view_as_sql"}
 
 
 def materialization_mistakes(
-    manifest: Any, nodes: Iterable[Any], root: Path
+    manifest: Any, nodes: Iterable[Any], files: ProjectFiles
 ) -> Iterator[ConfigError]:
     """Yield MATERIALIZATION_UNKNOWN for each model that no materialization makes.
 
     Args:
         manifest: dbt's.
         nodes: the enabled ones.
-        root: folder of the project.
+        files: of the project.
     """
     for node in nodes:
         word = str(node.config.materialized)
@@ -34,7 +34,7 @@ def materialization_mistakes(
             continue
         if _is_known(manifest, word):
             continue
-        place = setting_place(node, root, "materialized") or node.original_file_path
+        place = setting_place(node, files, "materialized") or files.of(node)
         yield ConfigError(
             "MATERIALIZATION_UNKNOWN",
             f"{place}: model {node.name}: found materialized {word}{nearest(word, _OF_MODELS)}",

@@ -6,29 +6,25 @@ Used for refused settings: one may come from the node's SQL, its YAML or `dbt_pr
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
-from livemart.project.yaml_places import folder_setting_line, node_lines, text_of
+from livemart.project.declared.project_files import PROJECT_FILE, ProjectFiles
+from livemart.project.yaml_places import folder_setting_line, node_lines
 
-_PROJECT_FILE = "dbt_project.yml"
 
-
-def setting_place(node: Any, root: Path, *names: str) -> str | None:
+def setting_place(node: Any, files: ProjectFiles, *names: str) -> str | None:
     """Return `file:line` of a setting of dbt's node, None if no file of the project has it.
 
     Args:
-        root: folder of the project.
+        files: of the project.
         names: of the setting.
     """
     kind = str(node.resource_type)
     name = node.source_name if kind == "source" else node.name
-    patch = (getattr(node, "patch_path", None) or "").partition("://")[2]
-    # The most special one first, as for dbt.
-    for file in dict.fromkeys(filter(None, (node.original_file_path, patch, _PROJECT_FILE))):
-        text = text_of(root / file)
+    for file in dict.fromkeys(files.setting(node)):
+        text = files.text(file)
         line: int | None = None
-        if file == _PROJECT_FILE:
+        if file.rpartition("/")[2] == PROJECT_FILE:
             line = folder_setting_line(text, f"{kind}s", node.fqn, names)
         elif file.endswith((".yml", ".yaml")):
             lines = node_lines(text, (f"{kind}s", name))

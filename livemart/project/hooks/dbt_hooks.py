@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
+from pathlib import Path
 from typing import Any
 
 from livemart.project.cursors import Cursor
+from livemart.project.declared.project_files import ProjectFiles
 from livemart.project.session_spec import bare_statement, is_asking, is_defining
 
 # A statement that dbt sends for a hook of this kind is never sent to Spark, which has no such word.
@@ -141,7 +143,7 @@ def render_hooks(task: Any, log: HookLog) -> None:
                 text = node.raw_code
                 if "is undefined" in str(error) or is_defining(text):
                     words = " ".join(text.split())
-                    where = f"{node.original_file_path}: hook `{words[:100]}`"
+                    where = f"{_files(task).of(node)}: hook `{words[:100]}`"
                     raise HookFailed(f"{where}: {error}") from error
                 log.unrendered.add(node.unique_id)
                 started.append(f"{NOT_RENDERED} {text.strip()}")
@@ -196,7 +198,12 @@ def _function_statements(task: Any) -> Iterator[str]:
             make = context["adapter"].dispatch(macro, "dbt")
             yield bare_statement(str(make(this.incorporate(type=this.Function))))
         except Exception as error:
-            raise HookFailed(f"{node.original_file_path}: function {node.name}: {error}") from error
+            place = f"{_files(task).of(node)}: function {node.name}"
+            raise HookFailed(f"{place}: {error}") from error
+
+
+def _files(task: Any) -> ProjectFiles:
+    return ProjectFiles(Path(task.config.project_root), task.config.project_name)
 
 
 def _operations(task: Any, kind: str) -> list[Any]:

@@ -339,7 +339,7 @@ def test_a_source_of_a_package_is_landed_by_a_file_of_ones_own(tmp_path: Path) -
     (tmp_path / "models" / "till.yml").write_text("\n".join([*lines, ""]))
     after, mistakes = Dbt(tmp_path).parse()
 
-    assert "till.sales (models/sources.yml of package shop)" in advice
+    assert "till.sales (dbt_packages/shop/models/sources.yml of package shop)" in advice
     assert "    overrides: shop" in lines
     assert mistakes == []
     assert "of which livemart lands 1" in describe_sources(after)

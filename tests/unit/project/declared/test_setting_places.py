@@ -5,11 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from livemart.project.declared.project_files import ProjectFiles
 from livemart.project.declared.setting_places import setting_place
 
 NODE = SimpleNamespace(
     resource_type="model",
     name="totals",
+    package_name="shop",
     patch_path="shop://models/x.yml",
     original_file_path="models/totals.sql",
     fqn=["shop", "totals"],
@@ -38,4 +40,33 @@ def test_a_setting_is_found_in_the_file_that_gives_it(
     for file, text in written.items():
         (tmp_path / file).write_text(text)
 
-    assert setting_place(NODE, tmp_path, "schema") == place
+    assert setting_place(NODE, ProjectFiles(tmp_path, "shop"), "schema") == place
+
+
+@pytest.mark.parametrize(
+    ("written", "place"),
+    [
+        # That of the project comes before all that the package says.
+        ({"dbt_project.yml": "models: {shop: {schema: a}}\n"}, "dbt_project.yml:1"),
+        (
+            {
+                "models/x.yml": "models:\n- name: totals\n  schema: a\n",
+                "dbt_packages/shop/models/x.yml": "models:\n\n- name: totals\n  schema: a\n",
+            },
+            "dbt_packages/shop/models/x.yml:4",
+        ),
+        (
+            {"dbt_packages/shop/dbt_project.yml": "models:\n  shop:\n    +schema: b\n"},
+            "dbt_packages/shop/dbt_project.yml:3",
+        ),
+        ({"models/totals.sql": "{{ config(schema='a') }}"}, None),
+    ],
+)
+def test_a_setting_of_a_packages_model_is_found_in_the_files_of_the_package(
+    tmp_path: Path, written: dict[str, str], place: str | None
+) -> None:
+    for file, text in written.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text)
+
+    assert setting_place(NODE, ProjectFiles(tmp_path, "mart"), "schema") == place
