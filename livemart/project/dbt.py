@@ -197,7 +197,7 @@ class Dbt:
             errors: list[ConfigError] = []
             for unique_id, message in read.refused.items():
                 # An analysis is none of a mart's nodes: dbt compiles it by hand.
-                if unique_id in hooks.unrendered or unique_id.startswith("analysis."):
+                if unique_id in hooks.unrendered or _is_analysis(unique_id):
                     continue
                 if unique_id in self.writing:
                     # The table that it would have written does not exist.
@@ -216,7 +216,8 @@ class Dbt:
             read.renew()
         self._loaded = read
         self.is_repeatable = (
-            not (self._has_asked or self.writing or run_dependent or read.refused)
+            not (self._has_asked or self.writing or run_dependent)
+            and all(map(_is_analysis, read.refused))
             and replace(hooks.hooks, functions=()) == NO_HOOKS
             and not any(
                 model.is_of_dbt or model.is_custom for model in read.project.models.values()
@@ -525,11 +526,18 @@ class Dbt:
 
         def cursor(parameters: Mapping[str, str]) -> Cursor:
             node, spark_cursor = current_node(), SparkCursor(begun, parameters)
+            if node is not None and _is_analysis(node):
+                # No table is made of it, so it is no reason to start Spark.
+                return NoCursor()
             if node is not None and node.startswith("test."):
                 return RecordingCursor(spark_cursor, sent.setdefault(node, []), defines=True)
             return hooks.cursor(spark_cursor, node)
 
         return cursor
+
+
+def _is_analysis(unique_id: str) -> bool:
+    return unique_id.startswith("analysis.")
 
 
 def _ended(result: dbtRunnerResult) -> Sequence[Any]:

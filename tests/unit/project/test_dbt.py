@@ -687,6 +687,19 @@ def test_a_model_that_asks_the_database_needs_spark(jaffle: Path) -> None:
     assert caught.value.code == "DBT_NEEDS_SPARK"
 
 
+def test_an_analysis_that_asks_the_database_starts_no_spark(jaffle: Path) -> None:
+    shutil.rmtree(jaffle / "snapshots")
+    (jaffle / "analyses").mkdir()
+    (jaffle / "analyses" / "asking.sql").write_text("{% set n = run_query('select 1') %} select 1")
+    session = MagicMock()
+    asking = Dbt(jaffle, session=session)
+
+    assert asking.load().models
+
+    session.assert_not_called()
+    assert asking.is_repeatable
+
+
 def test_without_any_profiles_the_message_is_one_to_copy(
     jaffle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
