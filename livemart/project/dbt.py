@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import structlog
 
-from livemart.errors import ConfigError, ConfigErrors, nearest
+from livemart.errors import ConfigError, ConfigErrors, LivemartError, nearest
 from livemart.project.compiled_project import CompiledProject
 from livemart.project.cursors import (
     Cursor,
@@ -124,6 +124,8 @@ class Dbt:
         # The tables that those of them made which were compiled last.
         self.made_tables: dict[str, list[str]] = {}
         self._has_asked = False
+        # Why Spark cannot be started; dbt would report it as a mistake of each node that asks.
+        self._unstarted: LivemartError | None = None
         # As another process has compiled it, and the files that it was read from.
         self._resumed: tuple[Project, frozenset[str]] | None = None
         self.is_repeatable = False
@@ -152,11 +154,17 @@ class Dbt:
         return project
 
     def _noting(self, session: SessionFactory) -> SessionFactory:
-        """Return a factory of the session that notes its use."""
+        """Return a factory of the session that notes its use, and tries to start it once."""
 
         def noted() -> SparkSession:
             self._has_asked = True
-            return session()
+            if self._unstarted is not None:
+                raise self._unstarted
+            try:
+                return session()
+            except LivemartError as error:
+                self._unstarted = error
+                raise
 
         return noted
 
@@ -173,8 +181,10 @@ class Dbt:
         Raises:
             ConfigError: DBT_FAILED, with dbt's own message, or DBT_NEEDS_SPARK, if a model asks the
                 database while it is compiled and there is no session; all mistakes at once.
+            LivemartError: why Spark cannot be started, if a node asks it.
         """
         self.check_profile()
+        self._unstarted = None
         self._has_asked = self.is_repeatable = False
         hooks, questions = HookLog(), QuestionLog(self.run)
         sent: dict[str, list[str]] = {}
@@ -184,6 +194,8 @@ class Dbt:
             manifest = self._dbt.parsed()
             credentials = self._dbt.credentials()
             result = self._dbt.invoke(_COMPILE)
+            if self._unstarted is not None:
+                raise self._unstarted
             read = CompiledProject(
                 str(self.project_dir),
                 manifest,

@@ -15,7 +15,7 @@ from unittest.mock import MagicMock
 import pytest
 import yaml
 
-from livemart.errors import ConfigError, ConfigErrors
+from livemart.errors import ConfigError, ConfigErrors, LivemartError
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Column, DataTest, Project
 from livemart.project.profiles import find_profiles
@@ -685,6 +685,21 @@ def test_a_model_that_asks_the_database_needs_spark(jaffle: Path) -> None:
         Dbt(jaffle).load()
 
     assert caught.value.code == "DBT_NEEDS_SPARK"
+
+
+def test_a_spark_that_cannot_be_started_is_no_mistake_of_the_models_that_ask(jaffle: Path) -> None:
+    for name in ("more", "most"):
+        (jaffle / "models" / "marts" / f"{name}.sql").write_text(
+            "{% if execute %}{% do run_query('select 1') %}{% endif %} select 1 as one"
+        )
+    missing = LivemartError("JAVA_MISSING", "found no bin/java", hint="install Java")
+    session = MagicMock(side_effect=missing)
+
+    with pytest.raises(LivemartError) as caught:
+        Dbt(jaffle, session=session).load()
+
+    assert caught.value is missing
+    session.assert_called_once()
 
 
 def test_an_analysis_that_asks_the_database_starts_no_spark(jaffle: Path) -> None:
