@@ -1,7 +1,7 @@
 """Distinguishes wrong SQL from SQL that only the planner cannot read, by Spark's parser.
 
 Used by `plan`, which runs no SQL that would show it. It asks Spark about models that the planner
-cannot read, and about no others.
+cannot read or reads more than Spark does, and about no others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from livemart.errors import PlanError
 from livemart.plan.reasons import Inapplicable
-from livemart.plan.sql.parse import parse
+from livemart.plan.sql.parse import has_empty_item, parse
 from livemart.project.cursors import SessionFactory
 from livemart.project.graph import Model, Project
 from livemart.project.sessions import session_of
@@ -48,7 +48,7 @@ def _is_read(model: Model) -> bool:
         parse(model.compiled_code)
     except Inapplicable:
         return False
-    return True
+    return not has_empty_item(model.compiled_code)
 
 
 def _mistake(spark: SparkSession, project: Project, model: Model) -> str | None:

@@ -27,6 +27,13 @@ _Tree = TypeVar("_Tree", bound=exp.Expr)
 
 # Words that hold a query modifier or, before a bracket, name a function.
 _BEFORE_FUNCTION = frozenset({TokenType.GROUP_BY, TokenType.COMMA})
+# No item of a list begins so.
+_NO_ITEM = frozenset(
+    {
+        *(TokenType.COMMA, TokenType.R_PAREN, TokenType.SEMICOLON, TokenType.FROM),
+        *(TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY),
+    }
+)
 
 
 def parse(text: str) -> exp.Expr:
@@ -112,6 +119,20 @@ def tokens_of(text: str) -> list[Token]:
         ):
             token.token_type = TokenType.VAR
     return tokens
+
+
+def has_empty_item(text: str) -> bool:
+    """Return True if a comma has no item behind it, which the parser passes over.
+
+    >>> has_empty_item("select a,, b from t"), has_empty_item("select a, b from t")
+    (True, False)
+    """
+    kinds = [token.token_type for token in tokens_of(text)]
+    behind = [*kinds[1:], TokenType.SEMICOLON]
+    return any(
+        kind is TokenType.COMMA and after in _NO_ITEM
+        for kind, after in zip(kinds, behind, strict=True)
+    )
 
 
 def _refuse_pipes(tokens: list[Token]) -> None:

@@ -92,3 +92,13 @@ def test_where_spark_cannot_be_started_nothing_is_refused(
     refuse_syntax_errors(_project(tmp_path, _BROKEN), no_java)
 
     assert refused == []
+
+
+@pytest.mark.parametrize("code", ["select a,, b\nfrom raw.t", "select a,\nfrom raw.t"])
+def test_spark_is_asked_about_a_list_with_an_empty_item(
+    tmp_path: Path, refused: list[str], code: str
+) -> None:
+    with pytest.raises(PlanError, match="SYNTAX_ERROR"):
+        refuse_syntax_errors(_project(tmp_path, code), _session)
+
+    assert refused == [code]
