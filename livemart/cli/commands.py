@@ -300,6 +300,7 @@ def plan(output: str, strict: bool, against: str | None, **flags: Any) -> None:
         from livemart.inspect.plan_difference import difference_since, render_difference
         from livemart.inspect.plan_report import describe_plans, full_models, render_plans
         from livemart.plan.project_plans import require_policies
+        from livemart.plan.table_columns import require_table_columns
         from livemart.plan.undeclared_columns import require_declared
         from livemart.run.runtime import load_plans
 
@@ -314,6 +315,7 @@ def plan(output: str, strict: bool, against: str | None, **flags: Any) -> None:
             print_answer(output, difference, render_difference(difference, against))
         require_policies(project, plans.stored)
         require_declared(plans)
+        require_table_columns(project)
         if against is not None and (names := difference["turned_full"]):
             click.echo(f"turned full since {against}: {', '.join(names)}", err=True)
             sys.exit(1)

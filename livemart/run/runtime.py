@@ -161,6 +161,7 @@ def load_runtime(
         RefreshError: MODEL_FAILED, of models that name a column which no source declares.
     """
     from livemart.plan.project_plans import require_policies
+    from livemart.plan.table_columns import require_table_columns
     from livemart.plan.undeclared_columns import require_declared
     from livemart.run.leftovers import clear_leftovers
     from livemart.run.project_cache.cache import ProjectCache
@@ -202,6 +203,9 @@ def load_runtime(
     registering.result()
     require_policies(project, runtime.plans.stored)
     require_declared(runtime.plans)
+    if builds:
+        # A refresh sets such a model aside, and goes on with the others.
+        require_table_columns(project)
     clear_refusal(settings.warehouse)
     return runtime
 
@@ -216,6 +220,7 @@ def reread(runtime: Runtime) -> Runtime:
             MODEL_FAILED, as `load_runtime`.
     """
     from livemart.plan.project_plans import ProjectPlans, require_policies
+    from livemart.plan.table_columns import require_table_columns
     from livemart.plan.undeclared_columns import require_declared
 
     session = compiling_session(
@@ -232,6 +237,7 @@ def reread(runtime: Runtime) -> Runtime:
     edited = replace(runtime, dbt=dbt, project=project, read_at=read_at, cache=None, planned=plans)
     require_policies(edited.project, edited.plans.stored)
     require_declared(edited.plans)
+    require_table_columns(project)
     require_readable(edited, runtime)
     return edited
 
