@@ -1,6 +1,6 @@
-"""Finds models with a materialization that neither dbt-spark nor the project has.
+"""Finds models and dbt snapshots that are to be made in a way that dbt-spark and the project lack.
 
-Used when the manifest is read: dbt itself refuses such a model when it runs it.
+Used when the manifest is read: dbt itself refuses such a node when it runs it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from livemart.project.declared.project_files import ProjectFiles
 from livemart.project.declared.setting_places import setting_place
 from livemart.project.graph import Materialized
 
+_STRATEGIES = ("timestamp", "check")
 _OF_MODELS = ("table", "view", "incremental", "ephemeral")
 # dbt has it for every adapter, and leaves its SQL to the adapter: dbt-spark has none.
 _WITHOUT_SQL = {"materialized_view": "get_create_materialized_view_as_sql"}
@@ -23,12 +24,17 @@ def materialization_mistakes(
 ) -> Iterator[ConfigError]:
     """Yield MATERIALIZATION_UNKNOWN for each model that no materialization makes.
 
+    And for each dbt snapshot whose `strategy` no macro knows.
+
     Args:
         manifest: dbt's.
         nodes: the enabled ones.
         files: of the project.
     """
     for node in nodes:
+        if str(node.resource_type) == "snapshot":
+            yield from _unknown_strategy(manifest, node, files)
+            continue
         word = str(node.config.materialized)
         if str(node.resource_type) != "model" or word in get_args(Materialized):
             continue
@@ -39,6 +45,19 @@ def materialization_mistakes(
             "MATERIALIZATION_UNKNOWN",
             f"{place}: model {node.name}: found materialized {word}{nearest(word, _OF_MODELS)}",
             hint="write `table`, which livemart keeps fresh, or view, incremental or ephemeral",
+        )
+
+
+def _unknown_strategy(manifest: Any, node: Any, files: ProjectFiles) -> Iterator[ConfigError]:
+    # It may name the package of its macro.
+    word = str(node.config.strategy)
+    macro = f"snapshot_{word.rpartition('.')[2]}_strategy"
+    if not any(it.name == macro for it in manifest.macros.values()):
+        place = setting_place(node, files, "strategy") or files.of(node)
+        yield ConfigError(
+            "MATERIALIZATION_UNKNOWN",
+            f"{place}: snapshot {node.name}: found strategy {word}{nearest(word, _STRATEGIES)}",
+            hint="write `timestamp` or `check`",
         )
 
 

@@ -18,6 +18,11 @@ def test_a_materialization_that_no_project_has_is_refused_with_its_line(tmp_path
             f"\n{{{{ config(materialized='{word}') }}}} select 1 as a"
         )
 
+    (folder / "snapshots" / "s.sql").write_text(
+        "{% snapshot s %}\n{{ config(strategy='chek', unique_key='id', check_cols='all') }}\n"
+        "select 1 as id{% endsnapshot %}"
+    )
+
     _, mistakes = Dbt(folder).parse()
 
     assert [(mistake.code, mistake.message) for mistake in mistakes] == [
@@ -28,5 +33,9 @@ def test_a_materialization_that_no_project_has_is_refused_with_its_line(tmp_path
         (
             "MATERIALIZATION_UNKNOWN",
             "models/b.sql:2: model b: found materialized materialized_view",
+        ),
+        (
+            "MATERIALIZATION_UNKNOWN",
+            "snapshots/s.sql:2: snapshot s: found strategy chek, did you mean check?",
         ),
     ]
