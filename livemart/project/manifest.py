@@ -250,16 +250,19 @@ def _model(
 ) -> tuple[Model, list[ConfigError]]:
     config, where = node.config, _place(node, files)
     meta = {**node.meta, **config.meta}
-    policy, errors = parse_model_policy(meta.get("livemart"), where)
+    of_meta = _where_set(node, files, where, "meta")
+    policy, errors = parse_model_policy(meta.get("livemart"), of_meta)
     errors += livemart_misspelled("MODEL_KEY_UNKNOWN", meta, _extra(node), where)
-    errors += property_mistakes(config.get("tblproperties"), where)
+    errors += property_mistakes(
+        config.get("tblproperties"), _where_set(node, files, where, "tblproperties")
+    )
     partition_by = config.get("partition_by") or ()
     if isinstance(partition_by, str):
         partition_by = (partition_by,)
     columns = _columns(node)
     is_contracted = bool(config.contract.enforced)
     page, mistakes = parse_page(
-        _of_page(meta), where, [column.name for column in columns] if is_contracted else None
+        _of_page(meta), of_meta, [column.name for column in columns] if is_contracted else None
     )
     errors += mistakes
     # Without a contract YAML only describes columns, and a second description does no harm.
@@ -288,7 +291,7 @@ def _model(
             for name, kind in (config.get("column_types") or {}).items()
             if not header or name in header
         }
-        errors += seed_type_mistakes(types, where)
+        errors += seed_type_mistakes(types, _where_set(node, files, where, "column_types"))
         columns = _with_types(columns, types)
         facts["checksum"] = _seed_checksum(node, files.root)
     model = Model(
@@ -318,7 +321,8 @@ def _model(
         raw_code="" if _kind(node) == "seed" else node.raw_code,
         page=page,
     )
-    return model, errors + _partition_mistakes(model, where)
+    partition = _where_set(node, files, where, "partition_by")
+    return model, errors + _partition_mistakes(model, partition)
 
 
 def _not_sql(model: Model) -> ConfigError:
@@ -449,6 +453,13 @@ def _where(node: Any, name: str, files: ProjectFiles, *steps: tuple[str, str]) -
     if not is_yaml:
         return Where(file, name)
     return Where(file, name, node_lines(text, *steps), repeated_columns(text, *steps))
+
+
+def _where_set(node: Any, files: ProjectFiles, where: Where, name: str) -> Where:
+    """Return the place of one of dbt's settings: the YAML of a node, its SQL or dbt_project.yml."""
+    key = ("config.meta", "livemart") if name == "meta" else (name,)
+    place = None if key in where.lines else setting_place(node, files, name)
+    return where if place is None else Where(place, where.node)
 
 
 def _data_test(node: Any, code: str, inputs: tuple[str, ...], files: ProjectFiles) -> DataTest:

@@ -54,3 +54,22 @@ def test_mistakes_in_a_package_are_not_placed_in_a_file_of_the_project(tmp_path:
         "dbt_packages/crm/seeds/s.csv:1",
         "models/a.sql:1",
     ]
+
+
+def test_a_mistake_in_the_sql_of_a_model_is_not_placed_in_its_yaml(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "dbt_project.yml").write_text(
+        "name: m\nprofile: m\nmodels:\n  m:\n    +meta: {livemart: {ties: none}}\n"
+    )
+    (tmp_path / "profiles.yml").write_text(PROFILE)
+    (tmp_path / "models" / "a.yml").write_text("models:\n- name: a\n  description: x\n- name: b\n")
+    (tmp_path / "models" / "a.sql").write_text(
+        "\n{{ config(tblproperties={'delta.appendOnly': 'true'}) }} select 1 as x"
+    )
+
+    _, mistakes = Dbt(tmp_path).parse()
+
+    assert [mistake.message.partition(": found")[0] for mistake in mistakes] == [
+        "dbt_project.yml:5: model a: meta.livemart.ties",
+        "models/a.sql:2: model a: tblproperties",
+    ]
