@@ -15,6 +15,7 @@ from typing import Any
 
 from livemart.project.cursors import Cursor
 from livemart.project.declared.project_files import ProjectFiles
+from livemart.project.declared.setting_places import setting_place
 from livemart.project.session_spec import bare_statement, is_asking, is_defining
 
 # A statement that dbt sends for a hook of this kind is never sent to Spark, which has no such word.
@@ -35,7 +36,8 @@ class Hooks:
     `before` and `after` are those of the nodes that have any, by unique id. A hook that only a
     build can render, as it asks for what the build makes, is there as it is written, behind
     `NOT_RENDERED`; so are all of on-run-end. `functions`: the statements that make the project's
-    functions, which are no hooks, but define what the SQL of models means as well.
+    functions, which are no hooks, but define what the SQL of models means as well. `files`: file
+    and line of the hooks of a node, by `pre-hook` or `post-hook` and its unique id.
     """
 
     on_run_start: tuple[str, ...] = ()
@@ -43,17 +45,22 @@ class Hooks:
     before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     functions: tuple[str, ...] = ()
+    files: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False)
 
     def placed(self) -> Iterator[tuple[str, str]]:
         """Yield each statement behind the place of its hook, in words."""
         places: list[tuple[str, tuple[str, ...]]] = [
             ("on-run-start", self.on_run_start),
             ("on-run-end", self.on_run_end),
-            *((f"pre-hook of {key}", sent) for key, sent in self.before.items()),
-            *((f"post-hook of {key}", sent) for key, sent in self.after.items()),
+            *((self._place("pre-hook", key), sent) for key, sent in self.before.items()),
+            *((self._place("post-hook", key), sent) for key, sent in self.after.items()),
         ]
         for place, sent in places:
             yield from ((place, statement) for statement in sent)
+
+    def _place(self, kind: str, unique_id: str) -> str:
+        file = self.files.get((kind, unique_id))
+        return f"{kind} of {unique_id}" if file is None else f"{file}: {kind} of {unique_id}"
 
 
 NO_HOOKS = Hooks()
@@ -150,6 +157,7 @@ def render_hooks(task: Any, log: HookLog) -> None:
             log.pending = [statement for statement in started if is_defining(statement)]
         before: dict[str, tuple[str, ...]] = {}
         after: dict[str, tuple[str, ...]] = {}
+        files: dict[tuple[str, str], str] = {}
         for unique_id, node in task.manifest.nodes.items():
             for kind, statements in (("pre_hook", before), ("post_hook", after)):
                 sent: list[str] = []
@@ -161,12 +169,15 @@ def render_hooks(task: Any, log: HookLog) -> None:
                             sent.append(f"{NOT_RENDERED} {hook.sql.strip()}")
                 if sent:
                     statements[unique_id] = tuple(sent)
+                    word = kind.replace("_", "-")
+                    place = setting_place(node, _files(task), kind, word)
+                    files[word, unique_id] = place or _files(task).of(node)
         ended = (node.raw_code.strip() for node in _operations(task, "on-run-end"))
         # On one line a comment would take in all behind it.
         on_run_end = tuple(f"{NOT_RENDERED} {text}" for text in ended)
         functions = tuple(_function_statements(task))
         log.pending += functions
-        log.hooks = Hooks(tuple(started), on_run_end, before, after, functions)
+        log.hooks = Hooks(tuple(started), on_run_end, before, after, functions, files)
 
 
 def _function_statements(task: Any) -> Iterator[str]:

@@ -171,3 +171,26 @@ def _with_hooks(tmp_path: Path, on_run_start: list[str], pre_hook: list[str]) ->
     path.write_text(yaml.safe_dump(config))
     (folder / "macros" / "net.sql").write_text(_MACROS)
     return folder
+
+
+def test_a_hook_that_is_refused_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "dbt_project.yml").write_text(
+        "name: m\nprofile: m\nmodels:\n  m:\n"
+        "    +post-hook: alter table {{ this }} set tblproperties ('delta.appendOnly' = 'true')\n"
+    )
+    (tmp_path / "profiles.yml").write_text(
+        "m: {target: a, outputs: {a: {type: spark, method: session, schema: m, host: localhost}}}"
+    )
+    (tmp_path / "models" / "a.sql").write_text(
+        "\n{{ config(materialized='table', pre_hook='set spark.sql.session.timeZone = Mars') }}"
+        "select 1 as x"
+    )
+
+    with pytest.raises(ConfigErrors) as caught:
+        Dbt(tmp_path).load()
+
+    assert [error.message.partition(" of model.m.a")[0] for error in caught.value.errors] == [
+        "dbt_project.yml:5: post-hook",
+        "models/a.sql:2: pre-hook",
+    ]
