@@ -124,12 +124,12 @@ def _window(relation: Relation, window: exp.Window, tree: exp.Select) -> WindowG
     order = spec.args.get("order")
     frame = frame_of(spec, call)
     if not partition and frame is None:
-        instead = "compute it in a separate model, over few rows"
+        instead = "keep it in a model of few rows, such as totals by day: its full refresh is cheap"
         if tree.args.get("group") is not None:
             instead = "group in a subquery, and compute it over its rows"
         raise refusal(
             "WINDOW_WITHOUT_PARTITION_BY",
-            f"{sql_of(window)[:80]}: each row is compared with all rows",
+            f"{sql_of(window)[:80]}: without a partition, its frame is found among all rows",
             line_of(window),
             f"partition by a key, if a value of each key alone is meant; else {instead}",
         )

@@ -72,9 +72,17 @@ def test_a_shape_without_a_rule_has_its_own_reason(sql: str, code: str) -> None:
         ),
         (
             "select shop, sum(sum(amount)) over (order by shop) as n from s.sales group by all",
-            "sum(sum(sales.amount)) over (order by sales.shop): each row is compared with all rows",
+            "sum(sum(sales.amount)) over (order by sales.shop): without a partition, its frame is "
+            "found among all rows",
             "partition by a key, if a value of each key alone is meant; else group in a subquery, "
             "and compute it over its rows",
+        ),
+        (
+            "select id, avg(amount) over (order by id rows 6 preceding) as n from s.sales",
+            "avg(sales.amount) over (order by sales.id rows 6 preceding): without a partition, its "
+            "frame is found among all rows",
+            "partition by a key, if a value of each key alone is meant; else keep it in a model of "
+            "few rows, such as totals by day: its full refresh is cheap",
         ),
         (
             "select shop, id, count(*) as n from s.sales group by cube(shop, id)",
