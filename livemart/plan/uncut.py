@@ -6,6 +6,7 @@ recomputed in full, with the reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +24,7 @@ from livemart.plan.reading.guards import (
     check_window_notes,
     check_windows,
     group_aliases,
+    unknown_column,
 )
 from livemart.plan.reading.join_order import has_comma_joins
 from livemart.plan.reading.scopes import Query, build_query
@@ -44,6 +46,8 @@ from livemart.plan.strategies.slices import PlanFacts, slices_of
 from livemart.plan.strategies.ties import computed_among_ties, ties_of
 from livemart.spark_sql import stored_name
 
+# As sqlglot says it of a column that none of several tables has.
+_UNKNOWN_COLUMN = re.compile(r"Unknown column: (\w+)")
 # The prefix that sqlglot gives columns without a name; Spark has other ways.
 _NAMELESS = "_col_"
 
@@ -103,6 +107,8 @@ def _names_of(query: exp.Expr) -> tuple[str, ...]:
 
 def unknown_shape(error: Exception) -> Reason:
     """Return the reason for an error of the parser or the analysis."""
+    if (unknown := _UNKNOWN_COLUMN.match(str(error))) is not None:
+        return unknown_column(unknown[1], None)
     return Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {first_lines(error)[:200]}", None)
 
 
@@ -230,7 +236,11 @@ def query_schema(flat: Flat, inputs: Inputs) -> dict[str, object]:
     """
     for relation in flat.relations:
         if relation not in inputs.columns:
-            raise refusal("INPUT_NOT_IN_DELTA", f"the columns of {relation} are not known")
+            raise refusal(
+                "INPUT_NOT_IN_DELTA",
+                f"the columns of {relation} are not known",
+                suggestion="declare them in YAML, or `plan` again once the table exists",
+            )
     return flat.schema(inputs.columns)
 
 

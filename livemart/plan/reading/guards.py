@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from livemart.intervals import parse_interval
 from livemart.plan.reading.subqueries import unsupported
-from livemart.plan.reasons import READS_A_NOTE, refusal
+from livemart.plan.reasons import READS_A_NOTE, Inapplicable, Reason, refusal
 from livemart.plan.relations.relation import bare
 from livemart.plan.sql.determinism import function_name, is_bare_function, line_of, steady_way
 from livemart.plan.sql.functions import BUILT_IN_FUNCTIONS
@@ -209,9 +209,14 @@ def _check_column(node: exp.Column) -> None:
     if around is not None and isinstance(around.parent, exp.Query) and around.arg_key in _ORDERS:
         # The order of the rows of a result, by a name of its select list.
         return
-    raise refusal(
+    raise Inapplicable(unknown_column(node.name, line_of(node)))
+
+
+def unknown_column(name: str, line: int | None) -> Reason:
+    """Return the reason of a query that names a column which no table of it is known to have."""
+    return Reason(
         "PARSE_UNSUPPORTED",
-        f"no table that the query reads is known to have the column {node.name}",
-        line_of(node),
+        f"no table that the query reads is known to have the column {name}",
+        line,
         "correct the name, or declare the column in the YAML of its source",
     )

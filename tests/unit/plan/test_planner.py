@@ -26,3 +26,19 @@ def test_a_table_that_is_not_known_is_a_reason() -> None:
     plan = plan_query("select * from s.others", INPUTS)
 
     assert plan.reasons[0].code == "INPUT_NOT_IN_DELTA"
+    assert plan.reasons[0].suggestion == (
+        "declare them in YAML, or `plan` again once the table exists"
+    )
+
+
+def test_a_column_that_none_of_two_tables_is_known_to_have_is_named() -> None:
+    inputs = Inputs(columns={**INPUTS.columns, "s.shops": ("shop",)})
+    sql = "select m.shop, n from s.sales as l join (select shop, city as n from s.shops) as m"
+
+    one = plan_query(f"{sql} on l.shop = m.shop", inputs)
+    two = plan_query("select l.shop, city from s.sales as l join s.shops as m", inputs)
+
+    for plan in (one, two):
+        (reason,) = plan.reasons
+        assert reason.message == "no table that the query reads is known to have the column city"
+        assert reason.suggestion is not None
