@@ -1,7 +1,7 @@
-"""Finds models whose own SQL names a column that no table of Delta takes.
+"""Finds models whose SQL names a column that no table of Delta, or not their contract, takes.
 
-Used by `plan`, before a build, and when the project is edited. Spark refuses such a model once its
-table is made. Only the outermost select is looked at, and only what it writes out itself.
+Used by `plan`, before a build, and when the project is edited. Spark or dbt refuses such a model
+once it is made. Only the outermost select is looked at, and only what it writes out itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from livemart.plan.sql.parse import parse
 from livemart.project.declared_columns import ONE_COLUMN, STORABLE, is_storable
 from livemart.project.graph import Model, Project
 from livemart.project.test_places import written_line
+from livemart.spark_sql import unquoted
 
 _TABLES = ("table", "incremental")
 # Spark calls a column without a name by its text, which has brackets or blanks for these.
@@ -27,17 +28,18 @@ _UNNAMED = (
 
 
 def require_table_columns(project: Project) -> None:
-    """Refuse models with a column that no table takes, all at once.
+    """Refuse models with a column that no table takes, or that its contract lacks, all at once.
 
     Raises:
-        ConfigError: MODEL_COLUMN_INVALID, MODEL_COLUMN_TWICE.
+        ConfigError: MODEL_COLUMN_INVALID, MODEL_COLUMN_TWICE; MODEL_FAILED, of a contract.
     """
-    mistakes = [
-        mistake
-        for model in project.models.values()
-        if model.materialized in _TABLES and model.compiled_code
-        for mistake in _mistakes(project, model, model.compiled_code)
-    ]
+    mistakes: list[ConfigError] = []
+    for model in project.models.values():
+        code = model.compiled_code
+        if code and model.materialized in _TABLES:
+            mistakes += _mistakes(project, model, code)
+        if code and model.is_contracted and model.materialized in (*_TABLES, "view"):
+            mistakes += _breaches(model, code)
     if mistakes:
         raise ConfigErrors(mistakes)
 
@@ -73,6 +75,29 @@ def _mistakes(project: Project, model: Model, code: str) -> Iterator[ConfigError
                 hint=ONE_COLUMN,
             )
         first.setdefault(name.lower(), name)
+
+
+def _breaches(model: Model, code: str) -> Iterator[ConfigError]:
+    """Yield a mistake if a model selects other columns than its contract; types are Spark's."""
+    try:
+        tree = parse(code)
+    except Inapplicable:
+        return
+    items = tree.selects if isinstance(tree, exp.Query) else []
+    if not items or not all(isinstance(it, exp.Alias | exp.Column) for it in items):
+        return
+    if any(it.is_star for it in items):
+        return
+    selected = {it.alias_or_name.lower(): it.alias_or_name for it in items}
+    promised = {unquoted(it.name).lower(): unquoted(it.name) for it in model.columns}
+    breaches = [f"{promised[key]} is missing" for key in promised if key not in selected]
+    breaches += [f"{selected[key]} is not in it" for key in selected if key not in promised]
+    if breaches:
+        yield ConfigError(
+            "MODEL_FAILED",
+            f"{model.file}: its enforced contract is violated: {'; '.join(breaches)}",
+            hint="change the model, or the columns of its contract",
+        )
 
 
 def _place(project: Project, model: Model, code: str, item: exp.Expr) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from livemart.errors import ConfigErrors
 from livemart.plan.table_columns import require_table_columns
-from livemart.project.graph import Project
+from livemart.project.graph import Column, Project
 from tests.models import make_model
 
 UNIQUE_ID = "model.shop.totals"
@@ -56,6 +57,33 @@ def test_it_is_refused(tmp_path: Path, code: str, finding: str) -> None:
 )
 def test_what_may_have_a_good_name_is_taken(tmp_path: Path, code: str) -> None:
     require_table_columns(project(tmp_path, code))
+
+
+@pytest.mark.parametrize(
+    ("code", "breaches"),
+    [
+        ("select a, 'x' as b from t", "c is missing; b is not in it"),
+        ("select A, C from t union all select 1, 2", None),
+        ("select a, t.* from t", None),
+        ("select a, count(*) from t group by 1", None),
+    ],
+)
+def test_a_model_that_selects_other_columns_than_its_contract_is_refused(
+    tmp_path: Path, code: str, breaches: str | None
+) -> None:
+    plain = project(tmp_path, code, "view")
+    columns = (Column("a", "int"), Column("`c`", "string"))
+    model = replace(plain.models[UNIQUE_ID], is_contracted=True, columns=columns)
+    contracted = replace(plain, models={UNIQUE_ID: model})
+
+    if breaches is None:
+        require_table_columns(contracted)
+        return
+    with pytest.raises(ConfigErrors) as caught:
+        require_table_columns(contracted)
+    assert [error.message for error in caught.value.errors] == [
+        f"models/totals.sql: its enforced contract is violated: {breaches}"
+    ]
 
 
 def test_a_view_may_have_any_name(tmp_path: Path) -> None:
