@@ -539,7 +539,7 @@ class Dbt:
         def cursor(parameters: Mapping[str, str]) -> Cursor:
             node, spark_cursor = current_node(), SparkCursor(begun, parameters)
             if node is not None and _is_analysis(node):
-                # No table is made of it, so it is no reason to start Spark.
+                # It fills no table, so it is no reason to start Spark.
                 return NoCursor()
             if node is not None and node.startswith("test."):
                 return RecordingCursor(spark_cursor, sent.setdefault(node, []), defines=True)

@@ -20,9 +20,9 @@ from livemart.project.declared.foreign_settings import database_mistakes, grant_
 from livemart.project.declared.materializations import materialization_mistakes
 from livemart.project.declared.model_page import parse_page
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
+from livemart.project.declared.node_files import NodeFiles
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
 from livemart.project.declared.policy import parse_model_policy
-from livemart.project.declared.project_files import ProjectFiles
 from livemart.project.declared.seed_files import read_seed, seed_file_mistakes
 from livemart.project.declared.seed_types import seed_type_mistakes
 from livemart.project.declared.seeded_sources import order_behind_seeds, seeds_by_source
@@ -96,7 +96,7 @@ def read_manifest(
     enabled = _enabled(manifest)
     # A seed is the source that it fills.
     seeds = seeds_by_source(enabled, manifest.sources)
-    files = ProjectFiles(Path(directory), str(manifest.metadata.project_name))
+    files = NodeFiles(Path(directory), str(manifest.metadata.project_name))
     nodes = {key: node for key, node in enabled.items() if _kind(node) in _NODE_KINDS}
     tests = {
         key: replace(
@@ -197,7 +197,7 @@ def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
     return min(combinations, key=len, default=())
 
 
-def _source(node: Any, files: ProjectFiles) -> tuple[SourceTable, list[ConfigError]]:
+def _source(node: Any, files: NodeFiles) -> tuple[SourceTable, list[ConfigError]]:
     columns = _columns(node)
     all_meta = {**node.meta, **node.config.meta}
     meta = all_meta.get("livemart")
@@ -246,7 +246,7 @@ def _freshness(node: Any) -> dict[str, Any] | None:
 
 
 def _model(
-    node: Any, code: str | None, tests: Sequence[DataTest], files: ProjectFiles
+    node: Any, code: str | None, tests: Sequence[DataTest], files: NodeFiles
 ) -> tuple[Model, list[ConfigError]]:
     config, where = node.config, _place(node, files)
     meta = {**node.meta, **config.meta}
@@ -275,7 +275,9 @@ def _model(
     facts = config.to_dict(omit_none=True)
     if _kind(node) == "seed":
         delimiter = str(config.get("delimiter") or ",")
-        seed = read_seed(Path(node.root_path or files.root) / node.original_file_path, delimiter)
+        facts["checksum"] = checksum = _seed_checksum(node, files.root)
+        path = Path(node.root_path or files.root) / node.original_file_path
+        seed = read_seed(path, delimiter, checksum)
         header = seed.header
         first_line = Where(f"{files.of(node)}:1", f"seed {node.name}")
         set_at = setting_place(node, files, "delimiter") or files.of(node)
@@ -293,7 +295,6 @@ def _model(
         }
         errors += seed_type_mistakes(types, _where_set(node, files, where, "column_types"))
         columns = _with_types(columns, types)
-        facts["checksum"] = _seed_checksum(node, files.root)
     model = Model(
         unique_id=node.unique_id,
         name=node.name,
@@ -340,7 +341,7 @@ def _exposure(node: Any) -> Exposure:
     return Exposure(node.unique_id, node.name, tuple(node.depends_on.nodes), str(kind), label, text)
 
 
-def _exposure_mistakes(node: Any, files: ProjectFiles) -> list[ConfigError]:
+def _exposure_mistakes(node: Any, files: NodeFiles) -> list[ConfigError]:
     """Find settings for livemart that an exposure has none of."""
     where = _where(node, f"exposure {node.name}", files, ("exposures", node.name))
     mistakes = Mistakes(where)
@@ -436,12 +437,12 @@ def _extra(node: Any) -> Mapping[str, Any]:
     return getattr(node.config, "_extra", None) or {}
 
 
-def _place(node: Any, files: ProjectFiles) -> Where:
+def _place(node: Any, files: NodeFiles) -> Where:
     kind = _kind(node)
     return _where(node, f"{kind} {node.name}", files, (f"{kind}s", node.name))
 
 
-def _where(node: Any, name: str, files: ProjectFiles, *steps: tuple[str, str]) -> Where:
+def _where(node: Any, name: str, files: NodeFiles, *steps: tuple[str, str]) -> Where:
     """Return the place of a node: the YAML file that describes it, else its own file.
 
     Args:
@@ -455,14 +456,14 @@ def _where(node: Any, name: str, files: ProjectFiles, *steps: tuple[str, str]) -
     return Where(file, name, node_lines(text, *steps), repeated_columns(text, *steps))
 
 
-def _where_set(node: Any, files: ProjectFiles, where: Where, name: str) -> Where:
+def _where_set(node: Any, files: NodeFiles, where: Where, name: str) -> Where:
     """Return the place of one of dbt's settings: the YAML of a node, its SQL or dbt_project.yml."""
     key = ("config.meta", "livemart") if name == "meta" else (name,)
     place = None if key in where.lines else setting_place(node, files, name)
     return where if place is None else Where(place, where.node)
 
 
-def _data_test(node: Any, code: str, inputs: tuple[str, ...], files: ProjectFiles) -> DataTest:
+def _data_test(node: Any, code: str, inputs: tuple[str, ...], files: NodeFiles) -> DataTest:
     metadata = getattr(node, "test_metadata", None)
     arguments = dict(metadata.kwargs) if metadata else {}
     column_name = arguments.pop("column_name", None)
@@ -524,7 +525,7 @@ def _inputs(node: Any, seeds: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(inputs))
 
 
-def _in_order(nodes: Mapping[str, Any], files: ProjectFiles) -> list[str]:
+def _in_order(nodes: Mapping[str, Any], files: NodeFiles) -> list[str]:
     """Return unique ids, inputs first; among equals seeds, then by unique id: a stable order.
 
     A model may read a seed that it names without `ref`.

@@ -41,8 +41,8 @@ def place_of_setting(project: Project, test: DataTest, setting: str) -> str | No
     text = _text_of(project, test.file) or ""
     line: int | None = None
     if test.kind is None:
-        if (found := re.search(rf"\b{setting}\s*=", text)) is not None:
-            line = text.count("\n", 0, found.start()) + 1
+        if (written := re.search(rf"\b{setting}\s*=", text)) is not None:
+            line = text.count("\n", 0, written.start()) + 1
     elif test.attached_to is not None:
         steps = _steps(project, test.attached_to)
         words = {test.name, *_words(test.arguments.values())}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from livemart.errors import ConfigError
-from livemart.project.declared.project_files import PROJECT_FILE, ProjectFiles
+from livemart.project.declared.node_files import PROJECT_FILE, NodeFiles
 from livemart.project.graph import Project
 from livemart.project.test_places import place_of_setting, place_of_test
 from livemart.project.yaml_places import folder_setting_line
@@ -25,9 +25,7 @@ _COMPARISON = re.compile(
 )
 
 
-def condition_mistakes(
-    manifest: Any, project: Project, files: ProjectFiles
-) -> Iterator[ConfigError]:
+def condition_mistakes(manifest: Any, project: Project, files: NodeFiles) -> Iterator[ConfigError]:
     """Yield TEST_CONDITION_INVALID for each line with a condition that compares nothing.
 
     Args:
@@ -63,7 +61,7 @@ def compares(condition: str) -> bool:
     return _COMPARISON.match(condition) is not None
 
 
-def _of_folder(node: Any, files: ProjectFiles, setting: str) -> str | None:
+def _of_folder(node: Any, files: NodeFiles, setting: str) -> str | None:
     text = files.text(PROJECT_FILE)
     for section in ("data_tests", "tests"):
         if (line := folder_setting_line(text, section, node.fqn, (setting,))) is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from livemart.errors import ConfigError
-from livemart.project.declared.project_files import ProjectFiles
+from livemart.project.declared.node_files import NodeFiles
 from livemart.project.declared.setting_places import setting_place
 
 _SHOWN = 3
@@ -19,7 +19,7 @@ _GRANTING = ("apply_grants", "default__apply_grants", "spark__apply_grants")
 _LEAVE_OUT = "leave `{}` out, or set it only for other targets, by `target.type`: "
 
 
-def database_mistakes(manifest: Any, files: ProjectFiles) -> Iterator[ConfigError]:
+def database_mistakes(manifest: Any, files: NodeFiles) -> Iterator[ConfigError]:
     """Yield DATABASE_SET for each line that gives a database to nodes or sources.
 
     dbt-spark takes a database that is the schema for none.
@@ -39,9 +39,7 @@ def database_mistakes(manifest: Any, files: ProjectFiles) -> Iterator[ConfigErro
         yield ConfigError("DATABASE_SET", message, hint=hint)
 
 
-def grant_mistakes(
-    manifest: Any, nodes: Iterable[Any], files: ProjectFiles
-) -> Iterator[ConfigError]:
+def grant_mistakes(manifest: Any, nodes: Iterable[Any], files: NodeFiles) -> Iterator[ConfigError]:
     """Yield GRANTS_SET for each line that grants rights on tables, unless the project has a macro.
 
     Args:
@@ -62,7 +60,7 @@ def grant_mistakes(
 
 
 def _by_line(
-    setting: str, places: Iterable[tuple[Any, str | None, str]], files: ProjectFiles
+    setting: str, places: Iterable[tuple[Any, str | None, str]], files: NodeFiles
 ) -> Iterator[str]:
     """Yield a message for each line and value, with the first nodes that it holds for."""
     names: dict[tuple[str, str], list[str]] = defaultdict(list)

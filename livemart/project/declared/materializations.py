@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
 from livemart.errors import ConfigError, nearest
-from livemart.project.declared.project_files import ProjectFiles
+from livemart.project.declared.node_files import NodeFiles
 from livemart.project.declared.setting_places import setting_place
 from livemart.project.graph import Materialized
 
@@ -20,7 +20,7 @@ _WITHOUT_SQL = {"materialized_view": "get_create_materialized_view_as_sql"}
 
 
 def materialization_mistakes(
-    manifest: Any, nodes: Iterable[Any], files: ProjectFiles
+    manifest: Any, nodes: Iterable[Any], files: NodeFiles
 ) -> Iterator[ConfigError]:
     """Yield MATERIALIZATION_UNKNOWN for each model that no materialization makes.
 
@@ -48,7 +48,7 @@ def materialization_mistakes(
         )
 
 
-def _unknown_strategy(manifest: Any, node: Any, files: ProjectFiles) -> Iterator[ConfigError]:
+def _unknown_strategy(manifest: Any, node: Any, files: NodeFiles) -> Iterator[ConfigError]:
     # It may name the package of its macro.
     word = str(node.config.strategy)
     macro = f"snapshot_{word.rpartition('.')[2]}_strategy"

@@ -20,22 +20,12 @@ from livemart.errors import ConfigError
 class SeedFile:
     """The columns of a seed's file, and its first mistakes.
 
-    `header`: as dbt names the columns, empty if the file cannot be read; `findings`: line, from 1,
-    finding and next step of each mistake; no line if it is the setting `delimiter`.
+    `header`: the columns as dbt names them, empty if the file cannot be read. `findings`: line,
+    finding and next step of each mistake. The line is None for the setting `delimiter`.
     """
 
     header: tuple[str, ...] = ()
     findings: tuple[tuple[int | None, str, str], ...] = ()
-
-
-def read_seed(path: Path, delimiter: str) -> SeedFile:
-    """Return the columns and the mistakes of a seed's file, read again once it has changed."""
-    try:
-        facts = path.stat()
-    except OSError:
-        # dbt has its own words for a file that went while it was read.
-        return SeedFile()
-    return _read(path, delimiter, facts.st_mtime_ns, facts.st_size)
 
 
 def seed_file_mistakes(
@@ -61,7 +51,12 @@ def seed_file_mistakes(
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, delimiter: str, modified_at: int, size: int) -> SeedFile:
+def read_seed(path: Path, delimiter: str, checksum: str) -> SeedFile:
+    """Return the columns and the mistakes of a seed's file.
+
+    Args:
+        checksum: of its rows; another one has it read again.
+    """
     if len(delimiter) != 1:
         hint = 'write one character; a tab is "\\t" in double quotes'
         return SeedFile((), ((None, f"found delimiter {delimiter}", hint),))

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from livemart.project.declared.project_files import PROJECT_FILE, ProjectFiles
+from livemart.project.declared.node_files import PROJECT_FILE, NodeFiles
 from livemart.project.yaml_places import folder_setting_line, node_lines
 
 
-def setting_place(node: Any, files: ProjectFiles, *names: str) -> str | None:
+def setting_place(node: Any, files: NodeFiles, *names: str) -> str | None:
     """Return `file:line` of a setting of dbt's node, None if no file of the project has it.
 
     Args:

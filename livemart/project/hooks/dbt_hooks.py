@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from livemart.project.cursors import Cursor
-from livemart.project.declared.project_files import ProjectFiles
+from livemart.project.declared.node_files import NodeFiles
 from livemart.project.declared.setting_places import setting_place
 from livemart.project.session_spec import bare_statement, is_asking, is_defining
 
@@ -213,8 +213,8 @@ def _function_statements(task: Any) -> Iterator[str]:
             raise HookFailed(f"{place}: {error}") from error
 
 
-def _files(task: Any) -> ProjectFiles:
-    return ProjectFiles(Path(task.config.project_root), task.config.project_name)
+def _files(task: Any) -> NodeFiles:
+    return NodeFiles(Path(task.config.project_root), task.config.project_name)
 
 
 def _operations(task: Any, kind: str) -> list[Any]:

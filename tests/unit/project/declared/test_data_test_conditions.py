@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from livemart.project.declared.data_test_conditions import compares, condition_mistakes
-from livemart.project.declared.project_files import ProjectFiles
+from livemart.project.declared.node_files import NodeFiles
 from livemart.project.graph import DataTest, Project
 from tests.models import make_model
 
@@ -75,9 +75,7 @@ def test_each_line_is_named_with_the_tests_that_it_holds_for(tmp_path: Path) -> 
     )
     nodes = {it.unique_id: SimpleNamespace(fqn=["shop", it.name]) for it in tests}
 
-    found = condition_mistakes(
-        SimpleNamespace(nodes=nodes), project, ProjectFiles(tmp_path, "shop")
-    )
+    found = condition_mistakes(SimpleNamespace(nodes=nodes), project, NodeFiles(tmp_path, "shop"))
 
     assert [f"{it.code}: {it.message}" for it in found] == [
         "TEST_CONDITION_INVALID: dbt_project.yml:4: test t0, t1, t2 and 2 more: error_if: found >",

@@ -19,7 +19,7 @@ def test_a_materialization_that_no_project_has_is_refused_with_its_line(tmp_path
         )
 
     (folder / "snapshots" / "s.sql").write_text(
-        "{% snapshot s %}\n{{ config(strategy='chek', unique_key='id', check_cols='all') }}\n"
+        "{% snapshot s %}\n{{ config(strategy='checks', unique_key='id', check_cols='all') }}\n"
         "select 1 as id{% endsnapshot %}"
     )
 
@@ -36,6 +36,6 @@ def test_a_materialization_that_no_project_has_is_refused_with_its_line(tmp_path
         ),
         (
             "MATERIALIZATION_UNKNOWN",
-            "snapshots/s.sql:2: snapshot s: found strategy chek, did you mean check?",
+            "snapshots/s.sql:2: snapshot s: found strategy checks, did you mean check?",
         ),
     ]

@@ -11,7 +11,7 @@ from livemart.project.declared.seed_files import read_seed, seed_file_mistakes
 
 def messages(path: Path, content: str | bytes, delimiter: str = ",") -> list[str]:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    seed = read_seed(path, delimiter)
+    seed = read_seed(path, delimiter, str(content))
     found = seed_file_mistakes(seed, "seeds/codes.csv", "codes", "seeds/codes.yml:3")
     return [f"{mistake.code}: {mistake.message}" for mistake in found]
 
@@ -69,7 +69,7 @@ def test_a_column_without_a_name_has_the_letter_that_dbt_gives_it(tmp_path: Path
     path = tmp_path / "codes.csv"
     path.write_text("id,,c\n1,2,3\n")
 
-    assert read_seed(path, ",").header == ("id", "b", "c")
+    assert read_seed(path, ",", "1").header == ("id", "b", "c")
 
 
 def test_a_file_is_read_again_once_it_has_changed(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from livemart.project.declared.project_files import ProjectFiles
+from livemart.project.declared.node_files import NodeFiles
 from livemart.project.declared.setting_places import setting_place
 
 NODE = SimpleNamespace(
@@ -40,7 +40,7 @@ def test_a_setting_is_found_in_the_file_that_gives_it(
     for file, text in written.items():
         (tmp_path / file).write_text(text)
 
-    assert setting_place(NODE, ProjectFiles(tmp_path, "shop"), "schema") == place
+    assert setting_place(NODE, NodeFiles(tmp_path, "shop"), "schema") == place
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_a_setting_of_a_packages_model_is_found_in_the_files_of_the_package(
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text)
 
-    assert setting_place(NODE, ProjectFiles(tmp_path, "mart"), "schema") == place
+    assert setting_place(NODE, NodeFiles(tmp_path, "mart"), "schema") == place

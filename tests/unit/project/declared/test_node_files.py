@@ -6,13 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from livemart.project.dbt import Dbt
-from livemart.project.declared.project_files import ProjectFiles
+from livemart.project.declared.node_files import NodeFiles
 
 PROFILE = "m: {target: a, outputs: {a: {type: spark, method: session, schema: m, host: localhost}}}"
 
 
 def test_files_are_named_from_the_folder_of_the_project(tmp_path: Path) -> None:
-    files = ProjectFiles(tmp_path, "m")
+    files = NodeFiles(tmp_path, "m")
     own = SimpleNamespace(
         package_name="m", original_file_path="models/a.sql", patch_path="m://models/a.yml"
     )

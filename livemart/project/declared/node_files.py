@@ -16,7 +16,7 @@ PROJECT_FILE = "dbt_project.yml"
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectFiles:
+class NodeFiles:
     """The files below the folder of a project; `project` is the name of it."""
 
     root: Path
@@ -37,10 +37,10 @@ class ProjectFiles:
 
     def setting(self, node: Any) -> tuple[str, ...]:
         """Return the files that may give a node a setting; the first that does, wins for dbt."""
-        own = tuple(filter(None, (self.of(node), self.describing(node))))
+        special = tuple(filter(None, (self.of(node), self.describing(node))))
         if node.package_name == self.project:
-            return (*own, PROJECT_FILE)
-        return (PROJECT_FILE, *own, self._named(node.package_name, PROJECT_FILE))
+            return (*special, PROJECT_FILE)
+        return (PROJECT_FILE, *special, self._named(node.package_name, PROJECT_FILE))
 
     def _named(self, package: str, path: str) -> str:
         if package == self.project:
