@@ -81,7 +81,7 @@ def read_seed(path: Path, delimiter: str, checksum: str) -> SeedFile:
     except UnicodeDecodeError:
         finding = "found a character that is not in UTF-8"
         return SeedFile(header, ((1, finding, "save the file in UTF-8"),))
-    except csv.Error as error:
+    except (csv.Error, ValueError) as error:
         return SeedFile(header, ((line + 1, f"found no CSV: {error}", "mend the line"),))
     if not long_rows:
         return SeedFile(header)
