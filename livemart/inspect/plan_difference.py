@@ -13,7 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from livemart.errors import ConfigError
-from livemart.inspect.plan_report import describe_plans, full_models, reason_lines
+from livemart.inspect.plan_report import (
+    describe_plans,
+    full_models,
+    id_in_report,
+    reason_lines,
+)
 from livemart.project.graph import names_apart
 from livemart.project.profiles import profiles_folder
 from livemart.run.events import ReportEvent
@@ -55,18 +60,22 @@ def compare_plans(before: PlanReport, after: PlanReport) -> dict[str, Any]:
     and `after`, and the reasons of the plan after. One turned full if an edit took its cheaper way,
     or if it is new and has none; a model whose author asked for full did not.
     """
-    names = names_apart(model["unique_id"] for model in after["models"])
-    strategies = {model["unique_id"]: model["strategy"] for model in before["models"]}
+    names = names_apart(map(id_in_report, after["models"]))
+    strategies = {id_in_report(model): model["strategy"] for model in before["models"]}
+    earlier = {
+        id_in_report(model): strategies.get(id_in_report(model), strategies.get(model["name"]))
+        for model in after["models"]
+    }
     changed = [
         {
-            "name": names[model["unique_id"]],
+            "name": names[id_in_report(model)],
             "file": model["file"],
-            "before": strategies.get(model["unique_id"]),
+            "before": earlier[id_in_report(model)],
             "after": model["strategy"],
             "reasons": model["reasons"],
         }
         for model in after["models"]
-        if strategies.get(model["unique_id"]) != model["strategy"]
+        if earlier[id_in_report(model)] != model["strategy"]
     ]
     changed_names = {model["name"] for model in changed}
     return {

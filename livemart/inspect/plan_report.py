@@ -154,14 +154,19 @@ def full_models(report: Mapping[str, Any]) -> list[str]:
 
     One whose author asked for it does not, nor does one that dbt makes.
     """
-    names = names_apart(model["unique_id"] for model in report["models"])
+    names = names_apart(map(id_in_report, report["models"]))
     return [
-        names[model["unique_id"]]
+        names[id_in_report(model)]
         for model in report["models"]
         if model["strategy"] == "full"
         and model["policy"] != "full"
         and not any(reason["code"] in WRITTEN_BY_DBT for reason in model["reasons"])
     ]
+
+
+def id_in_report(model: Mapping[str, Any]) -> str:
+    """Return the unique id of a model of a report; its name in a report that has no ids."""
+    return str(model.get("unique_id", model["name"]))
 
 
 def _describe(project: Project, model: Model, plan: Plan) -> dict[str, Any]:
