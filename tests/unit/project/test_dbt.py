@@ -594,10 +594,10 @@ def test_tables_that_would_have_other_rows_are_refused_together(jaffle: Path) ->
         ("SEED_TYPE_UNKNOWN", "seeds/prices.yml:4: seed prices: column_types.n", "int64"),
         (
             "TABLE_PROPERTY_REFUSED",
-            "models/a.yml:1: model a: tblproperties",
+            "models/a.sql:1: model a: tblproperties",
             "delta.appendOnly",
         ),
-        ("PARTITION_VALUES_LOST", "models/a.yml:1: model a: partition_by", "k"),
+        ("PARTITION_VALUES_LOST", "models/a.sql:1: model a: partition_by", "k"),
         (
             "TABLE_PROPERTY_REFUSED",
             "profiles.yml: server_side_parameters: "
