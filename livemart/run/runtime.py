@@ -394,7 +394,7 @@ def compiling_session(
         start: gives the engine's session.
         warehouse: holds the tables.
         versions: of tables, by relation, if not the newest are asked.
-        before: called before each statement of dbt, which may write.
+        before: called before dbt uses the session in a command, whose statements may write.
     """
     from livemart.spark.catalog import register
 

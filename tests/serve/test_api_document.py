@@ -314,9 +314,7 @@ def test_the_table_of_errors_has_every_code_with_its_status() -> None:
         for statuses, codes in rows
         for code in re.findall(r"`([A-Z_]+)`", codes)
     }
-    # There are no dashboards but on pages.
-    of_pages = {"DASHBOARD_UNKNOWN"}
-    known = {code: status for code, (status, _) in PROBLEMS.items() if code not in of_pages}
+    known = {code: status for code, (status, _) in PROBLEMS.items()}
 
     assert set(documented) == set(known)
     assert {code for code, status in known.items() if status not in documented[code]} == set()

@@ -130,7 +130,7 @@ def _project(*models: Any) -> Project:
     return Project("m", ".", "m", {}, {model.unique_id: model for model in models}, {}, {})
 
 
-def test_dbt_is_noticed_before_each_of_its_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dbt_is_noticed_before_it_uses_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     spark: Any = object()
     registered: list[object] = []
     monkeypatch.setattr(catalog, "register", lambda spark, *_, **__: registered.append(spark))
