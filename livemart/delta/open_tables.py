@@ -25,8 +25,8 @@ from livemart.storage.storage import Storage
 
 _CACHED_INDEXES = 64
 _CACHED_ENTRIES = 256
-# The first commit of a large table names more files than are worth keeping.
-_MOST_ACTIONS = 100
+# A larger commit names more files than are worth keeping.
+_MOST_ACTIONS = 20
 # The message of deltalake 1.6.6 about a partition of the log.
 _UNREAD = re.compile(r"Failed to parse value '(.*)' as '(date|timestamp|timestamp_ntz)'")
 
@@ -99,10 +99,26 @@ class OpenTables:
 
     @contextmanager
     def held(self, relation: str) -> Iterator[tuple[DeltaTable, TableVersion]]:
-        """Give a table at its newest version, and that version's files.
+        """Give a table at its newest version, and that version's files, for a commit.
 
-        No other code here commits to the table within the block, which calls `look_again` once it
-        has committed. An error may have come after a commit.
+        It looks in any case: a commit to a table that was removed meanwhile would leave a log with
+        a gap. No other code here commits to the table within the block, which calls `look_again` if
+        it asks for the table behind its commit.
+
+        Raises:
+            RefreshError: TABLE_MISSING.
+        """
+        handle = self._handle(relation)
+        with handle.lock:
+            handle.period = 0
+            try:
+                yield self.opened(relation)
+            finally:
+                # An error may come after a commit, too.
+                handle.period = 0
+
+    def opened(self, relation: str) -> tuple[DeltaTable, TableVersion]:
+        """Return a table at its newest version, and that version's files.
 
         Raises:
             RefreshError: TABLE_MISSING.
@@ -111,11 +127,7 @@ class OpenTables:
         with handle.lock:
             newest = self.newest(relation)
             assert handle.table is not None
-            try:
-                yield handle.table, newest
-            except BaseException:
-                handle.period = 0
-                raise
+            return handle.table, newest
 
     def _handle(self, relation: str) -> _Handle:
         with self._lock:
@@ -150,9 +162,8 @@ class OpenTables:
                 handle.index = TableVersion(handle.table, relation, handle.storage, handle.shared)
                 handle.log_file = log_file(handle.storage, handle.index.version)
             handle.period = period
-            handle.log_files.clear()
-            if handle.log_file is not None:
-                handle.log_files[handle.index.version] = handle.log_file
+            file, version = handle.log_file, handle.index.version
+            handle.log_files = {} if file is None else {version: file}
             return handle.index
 
     def exists(self, relation: str) -> bool:
@@ -163,13 +174,12 @@ class OpenTables:
     def log_file(self, relation: str, version: int) -> LogFile | None:
         """Return the identity of a commit's file; None if it was removed, or never written."""
         handle = self._handle(relation)
-        if not self._is_known(handle):
-            return log_file(handle.storage, version)
-        with handle.lock:
-            file = handle.log_files.get(version) or log_file(handle.storage, version)
-            if file is not None:
-                handle.log_files[version] = file
-            return file
+        # A look that begins meanwhile has other files.
+        files = handle.log_files if self._is_known(handle) else {}
+        file = files.get(version) or log_file(handle.storage, version)
+        if file is not None:
+            files[version] = file
+        return file
 
     def entry(self, relation: str, version: int) -> LogEntry | None:
         """Return the entry of a commit; None if its file was removed, or never written."""

@@ -103,7 +103,7 @@ def open_file(table: Storage, path: str, size: int | None, *, pre_buffer: bool) 
     """Open a file that the log names, of so many bytes. Raises FileNotFoundError."""
     name, in_bucket = unquote(path), bool(table.location.scheme)
     # pyarrow asks a bucket for the size, for the footer, and for the columns.
-    in_one_request = in_bucket and size is not None and size <= _ONE_REQUEST_BYTES
+    in_one_request = in_bucket and 0 < (size or 0) <= _ONE_REQUEST_BYTES
     return pq.ParquetFile(
         pa.BufferReader(table.get(name)) if in_one_request else name,
         filesystem=None if in_one_request else table.filesystem(),

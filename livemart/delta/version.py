@@ -431,11 +431,7 @@ class TableVersion:
         missing = np.array([fragment is None for fragment in fragments], dtype=bool)
         for position, file in zip(np.flatnonzero(missing), self.files(missing), strict=True):
             guarantee = self.bounds.guarantee(int(position), file.partition, names)
-            # Else pyarrow asks a bucket for it.
-            size = file.size if self.storage.location.scheme else None
-            fragment = _FORMAT.make_fragment(
-                unquote(file.path), self._filesystem, guarantee, file_size=size
-            )
+            fragment = _FORMAT.make_fragment(unquote(file.path), self._filesystem, guarantee)
             fragments[position] = self._shared_fragments[file.path, names] = fragment
         if len(self._shared_fragments) > _KEPT_PER_FILE * (len(paths) + 1):
             present = set(paths)

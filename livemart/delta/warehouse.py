@@ -348,8 +348,8 @@ class Warehouse:
 
     def write(self, relation: str, rows: pa.Table, *, key: Sequence[str] = ()) -> list[Action]:
         """Write rows to files of a table that no commit names yet, for `commit` to take in."""
-        with self._tables.held(relation) as (table, index):
-            _require_writable(table, relation)
+        table, index = self._tables.opened(relation)
+        _require_writable(table, relation)
         rows = without_blank_partitions(
             align(rows, index.schema, relation), index.partition_columns
         )
@@ -557,24 +557,24 @@ class Warehouse:
         Raises:
             RefreshError: VERSION_GONE.
         """
-        commits = self.data_changed_between(relation, v0, v1)
-        if all(commit is not None and commit.table_id is None for commit in commits):
+        entries = (self._tables.entry(relation, it) for it in range(v0 + 1, v1 + 1))
+        if all(entry is not None and entry.table_id is None for entry in entries):
             return False
         before, now = (self.arrow_schema(relation, version) for version in (v0, v1))
         return bool(before != now)
 
     def is_tagged(self, relation: str, tag: Tag) -> bool:
         """Return whether the table carries this batch, or a later one of its application id."""
-        with self._tables.held(relation) as (table, _):
-            return _is_tagged(table, tag)
+        table, _ = self._tables.opened(relation)
+        return _is_tagged(table, tag)
 
     def _committed(self, relation: str, version: int) -> None:
         """Look at a table again after a commit, and write the checkpoint that is due."""
         self._tables.look_again(relation)
         if is_checkpointed(relation, version):
             require_right_to_write(self.location(relation))
-            with self._tables.held(relation) as (table, _):
-                table.create_checkpoint()
+            table, _ = self._tables.opened(relation)
+            table.create_checkpoint()
 
 
 def _is_tagged(table: DeltaTable, tag: Tag) -> bool:

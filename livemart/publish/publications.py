@@ -140,10 +140,11 @@ class WarehouseTables:
     warehouse: Warehouse
 
     def change(self, relation: str, from_version: int, to_version: int) -> pa.Table:
+        change = self.warehouse.changes(relation, from_version, to_version)
         if self.warehouse.has_other_columns(relation, from_version, to_version):
             # In the types of now, a row whose parts were retyped may be the one that it was.
             raise changes_unavailable(relation, to_version, "its columns were others before")
-        return self.warehouse.changes(relation, from_version, to_version)
+        return change
 
     def rows(self, relation: str, version: int) -> Iterator[pa.Table]:
         schema = self.warehouse.arrow_schema(relation, version)

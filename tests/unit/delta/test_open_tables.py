@@ -109,12 +109,38 @@ def test_the_only_writer_notices_other_writers(
         assert {"id": 3, "name": "c"} in warehouse.read(RELATION).to_pylist()
 
 
-def test_the_only_writer_looks_again_after_a_conflict(warehouse: Warehouse) -> None:
+def test_the_only_writer_looks_before_it_commits(warehouse: Warehouse) -> None:
     with _filled(warehouse).only_writer():
         _ask(warehouse)
         _committed(warehouse)
-        with pytest.raises(RefreshError, match="TABLE_CHANGED"):
-            warehouse.commit(RELATION, diff((2, "b", 0, 1)), tag(3))
-        assert warehouse.version(RELATION) == 2
         warehouse.commit(RELATION, diff((2, "b", 0, 1)), tag(3))
+        assert warehouse.version(RELATION) == 3
     assert warehouse.read(RELATION).num_rows == 3
+
+
+def test_the_only_writer_leaves_no_log_with_a_gap(warehouse: Warehouse) -> None:
+    """A table without its first commits could not be opened, nor made again."""
+    with _filled(warehouse).only_writer():
+        _ask(warehouse)
+        shutil.rmtree(warehouse.path(RELATION))
+        with pytest.raises(RefreshError, match="TABLE_MISSING"):
+            warehouse.commit(RELATION, diff((2, "b", 0, 1)), tag(3))
+    assert not warehouse.exists(RELATION)
+
+
+def test_commits_of_few_files_are_read_once(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    get = LocalStorage.get
+
+    def noting(self: LocalStorage, name: str) -> bytes:
+        read.append(name)
+        return get(self, name)
+
+    monkeypatch.setattr(LocalStorage, "get", noting)
+    _filled(warehouse)
+    for _ in range(3):
+        assert len(warehouse.data_changed_between(RELATION, 0, 1)) == 1
+
+    assert read.count(log_name(1)) == 1
