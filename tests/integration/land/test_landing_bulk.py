@@ -14,7 +14,7 @@ from livemart.errors import SourceError
 from livemart.land.letters import dead_letters
 from livemart.land.micro_batch import Limit, MicroBatch
 from tests.change_records import COLUMNS as CHANGED
-from tests.change_records import FRAMES, Table, change, changes, framed
+from tests.change_records import FRAMES, UNAVAILABLE, Table, change, changes, framed, row
 from tests.deliveries import (
     COLUMNS,
     EVENTS,
@@ -37,7 +37,8 @@ STRICT = source("strict", path="strict/*.jsonl", schema_drift="fail")
 
 
 def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    sources = [ORDERS, EVENTS, DRIFTING, changes("changed")]
+    evolving = changes("evolving", schema_drift="evolve")
+    sources = [ORDERS, EVENTS, DRIFTING, changes("changed"), evolving]
     small, bulk = (
         _shop(spark, tmp_path / lane, sources, Limit.of(lane)) for lane in ("small", "large")
     )
@@ -58,6 +59,7 @@ def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Pat
         "drifting": [*COLUMNS, "tip", "_origin", "_rescued_data"],
         "_deletes_orders": ["order_id", "updated_at", "_batch_id", "_origin"],
         "changed": [*CHANGED, "_sequence", "_kept_values", "_landed_at", "_batch_id", "_origin"],
+        "evolving": [*CHANGED, "tip", "_sequence", "_kept_values", "_batch_id", "_origin"],
         "_deletes_changed": ["id", "_sequence", "_batch_id", "_origin"],
         "_dead_letters": dead_letters.LETTERS.names,
     }.items():
@@ -139,6 +141,14 @@ def _changes(half: int) -> list[str]:
     chance = random.Random(7)
     table = Table(chance, "postgresql")
     table.run(200)
-    records = [*chance.sample(table.log, len(table.log)), change("t", 1)]
+    # A field that one of the sources takes up as a column, where it keeps its value.
+    brings = [
+        change("u", 9_030, row(900, tip=UNAVAILABLE)),
+        change("c", 9_010, row(900, tip="1.50")),
+        change("u", 9_020, row(900, tip="2")),
+        change("u", 9_040, row(901, tip=UNAVAILABLE)),
+        change("u", 9_030, row(901, tip="3")),
+    ]
+    records = [*chance.sample(table.log, len(table.log)), change("t", 1), *brings]
     taken = [framed(it, place % FRAMES) for place, it in enumerate(records)][half::2]
     return ["null", *taken]
