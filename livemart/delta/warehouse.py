@@ -288,9 +288,13 @@ class Warehouse:
             return index.unreadable
         if (reason := self._tables.at(relation, v0).unreadable) is not None:
             return reason
-        commits = self.data_changed_between(relation, v0, v1)
-        is_same = all(commit is not None and commit.table_id is None for commit in commits)
+        is_same = self._keeps_its_form(relation, v0, v1)
         return None if is_same else "the form of its files may have changed"
+
+    def _keeps_its_form(self, relation: str, v0: int, v1: int) -> bool:
+        """Return whether no commit v0 < version <= v1 may have changed columns or properties."""
+        entries = (self._tables.entry(relation, it) for it in range(v0 + 1, v1 + 1))
+        return all(entry is not None and entry.table_id is None for entry in entries)
 
     def commit(
         self,
@@ -557,8 +561,7 @@ class Warehouse:
         Raises:
             RefreshError: VERSION_GONE.
         """
-        entries = (self._tables.entry(relation, it) for it in range(v0 + 1, v1 + 1))
-        if all(entry is not None and entry.table_id is None for entry in entries):
+        if self._keeps_its_form(relation, v0, v1):
             return False
         before, now = (self.arrow_schema(relation, version) for version in (v0, v1))
         return bool(before != now)
