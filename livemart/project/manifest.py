@@ -457,7 +457,12 @@ def _where(node: Any, name: str, files: NodeFiles, *steps: tuple[str, str]) -> W
 
 
 def _where_set(node: Any, files: NodeFiles, where: Where, name: str) -> Where:
-    """Return the place of one of dbt's settings: the YAML of a node, its SQL or dbt_project.yml."""
+    """Return the place of one of dbt's settings: the YAML of a node, its SQL or dbt_project.yml.
+
+    A setting that a node lacks is not looked for: that would read the files of each model.
+    """
+    if not (node.config.get(name) or getattr(node, name, None)):
+        return where
     key = ("config.meta", "livemart") if name == "meta" else (name,)
     place = None if key in where.lines else setting_place(node, files, name)
     return where if place is None else Where(place, where.node)
