@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from livemart.errors import PlanError
-from livemart.plan.reasons import Inapplicable
-from livemart.plan.sql.parse import has_empty_item, parse
+from livemart.plan.sql.parse import has_empty_item
+from livemart.plan.table_columns import selected_items
 from livemart.project.cursors import SessionFactory
 from livemart.project.graph import Model, Project
 from livemart.project.sessions import session_of
@@ -44,11 +44,8 @@ def refuse_syntax_errors(project: Project, session: SessionFactory) -> None:
 def _is_read(model: Model) -> bool:
     if model.compiled_code is None:
         return True
-    try:
-        parse(model.compiled_code)
-    except Inapplicable:
-        return False
-    return not has_empty_item(model.compiled_code)
+    is_parsed = selected_items(model.compiled_code) is not None
+    return is_parsed and not has_empty_item(model.compiled_code)
 
 
 def _mistake(spark: SparkSession, project: Project, model: Model) -> str | None:

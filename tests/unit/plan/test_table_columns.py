@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from livemart.errors import ConfigErrors
+from livemart.plan import table_columns
+from livemart.plan.sql.parse import parse
 from livemart.plan.table_columns import require_table_columns
 from livemart.project.graph import Column, Project
 from tests.models import make_model
@@ -88,3 +91,20 @@ def test_a_model_that_selects_other_columns_than_its_contract_is_refused(
 
 def test_a_view_may_have_any_name(tmp_path: Path) -> None:
     require_table_columns(project(tmp_path, "select count(*) from t", "view"))
+
+
+def test_a_text_is_parsed_once_for_all_questions_of_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Mock(wraps=parse)
+    monkeypatch.setattr(table_columns, "parse", counted)
+    before = project(tmp_path, "select a as known_before from t")
+    columns = (Column("known_before", "int"),)
+    model = replace(before.models[UNIQUE_ID], is_contracted=True, columns=columns)
+
+    require_table_columns(replace(before, models={UNIQUE_ID: model}))
+    require_table_columns(before)
+    require_table_columns(project(tmp_path, "select a as edited from t"))
+
+    parsed = [asked.args[0] for asked in counted.call_args_list]
+    assert parsed == ["select a as known_before from t", "select a as edited from t"]
