@@ -117,6 +117,16 @@ def first_lines(error: object, count: int = 1) -> str:
     return "\n".join(lines[:count])
 
 
+def first_names(names: Sequence[str], most: int = 3) -> str:
+    """Return the first `most` names, and how many more there are.
+
+    >>> first_names(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return `, did you mean ...?`, or an empty string.
 

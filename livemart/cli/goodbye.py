@@ -11,6 +11,7 @@ from datetime import timedelta
 from time import monotonic
 
 from livemart.cli.interrupts import SignalEvent
+from livemart.errors import first_names
 from livemart.intervals import format_interval
 from livemart.observe.logs import UNDER_WAY
 from livemart.project.graph import short_name
@@ -20,7 +21,6 @@ from livemart.run.events import RunEvent
 
 _EVERY_S = 10.0
 _LOOK_S = 1.0
-_MOST_NAMES = 3
 
 
 class Goodbye:
@@ -113,11 +113,5 @@ class Goodbye:
     def _what(self) -> str:
         if self._is_idle:
             return f"the copy of snapshot {self._copied} into the serving store"
-        return f"{self._work}{self._at()}"
-
-    def _at(self) -> str:
         names = [short_name(unique_id) for unique_id in [*self._nodes]]
-        if not names:
-            return ""
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        return f" ({', '.join(names[:_MOST_NAMES])}{more})"
+        return f"{self._work} ({first_names(names)})" if names else self._work

@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from livemart.errors import first_names
 from livemart.intervals import format_interval
 from livemart.plan.places import ReasonPlace, reason_place
 from livemart.plan.plan import Plan
@@ -138,8 +139,7 @@ def render_plans(report: Mapping[str, Any]) -> str:
 
 def _keys(keys: Sequence[str]) -> str:
     """Return the columns of a key; the report itself keeps all of them."""
-    more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
-    return f"keys ({', '.join(keys[:_SHOWN_KEYS])}{more})"
+    return f"keys ({first_names(keys, _SHOWN_KEYS)})"
 
 
 def reason_lines(reason: Mapping[str, Any]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from livemart.errors import first_lines
+from livemart.errors import first_lines, first_names
 from livemart.observe.logs import (
     UNDER_WAY,
     LogFormat,
@@ -286,8 +286,7 @@ def describe_left_out(snapshot: Snapshot) -> str:
     names = [short_name(key) for key, aside in snapshot.set_aside.items() if aside.is_left_out]
     if not names:
         return ""
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"set aside, {LEFT_OUT}: {', '.join(names[:_NAMED])}{more}"
+    return f"set aside, {LEFT_OUT}: {first_names(names, _NAMED)}"
 
 
 def describe_snapshot(snapshot: Snapshot) -> str:

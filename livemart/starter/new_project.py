@@ -12,7 +12,7 @@ import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
 
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, first_names
 from livemart.project.dbt_invocations import reserved_names
 
 _TEMPLATE = Path(__file__).with_name("shop")
@@ -101,9 +101,8 @@ def _require_empty(folder: Path) -> None:
     entries = [name for name in entries if name not in _HARMLESS]
     if not entries:
         return
-    shown = ", ".join(entries[:3]) + (f" and {len(entries) - 3} more" if len(entries) > 3 else "")
     hint = "name an empty or new folder"
     if "dbt_project.yml" in entries:
         place = shlex.quote(str(folder))
         hint = f"for the existing dbt project: livemart init --from-dbt {place}"
-    raise ConfigError("FOLDER_NOT_EMPTY", f"{folder}: found {shown}", hint=hint)
+    raise ConfigError("FOLDER_NOT_EMPTY", f"{folder}: found {first_names(entries)}", hint=hint)

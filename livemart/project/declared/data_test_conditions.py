@@ -11,14 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, first_names
 from livemart.project.declared.node_files import PROJECT_FILE, NodeFiles
 from livemart.project.graph import Project
 from livemart.project.test_places import place_of_setting, place_of_test
 from livemart.project.yaml_places import folder_setting_line
 
 _SETTINGS = ("warn_if", "error_if")
-_SHOWN = 3
 _COMPARISON = re.compile(
     r"\s*(?:<=>|<>|[<>!=]=|[<>=]|[-+*/%&|^]|(?:not\s+)?(?:between|in|like|rlike)\b|is\b|div\b)\s*\S",
     re.IGNORECASE,
@@ -44,10 +43,9 @@ def condition_mistakes(manifest: Any, project: Project, files: NodeFiles) -> Ite
                     place = _of_folder(node, files, setting) or place_of_test(project, test)
                 names[place, setting, value].append(test.name)
     for (place, setting, value), tests in sorted(names.items()):
-        more = f" and {len(tests) - _SHOWN} more" if len(tests) > _SHOWN else ""
         yield ConfigError(
             "TEST_CONDITION_INVALID",
-            f"{place}: test {', '.join(tests[:_SHOWN])}{more}: {setting}: found {value}",
+            f"{place}: test {first_names(tests)}: {setting}: found {value}",
             hint='write a comparison with the count of rows, such as ">10" or "!= 0"',
         )
 

@@ -10,11 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, first_names
 from livemart.project.declared.node_files import NodeFiles
 from livemart.project.declared.setting_places import setting_place
 
-_SHOWN = 3
 _GRANTING = ("apply_grants", "default__apply_grants", "spark__apply_grants")
 _LEAVE_OUT = "leave `{}` out, or set it only for other targets, by `target.type`: "
 
@@ -68,9 +67,7 @@ def _by_line(
         label = f"{node.resource_type} {'.'.join(node.unique_id.split('.')[2:])}"
         names[place or files.of(node), value].append(label)
     for (place, value), labels in sorted(names.items()):
-        labels.sort()
-        more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
-        yield f"{place}: found {setting} {value}, of {', '.join(labels[:_SHOWN])}{more}"
+        yield f"{place}: found {setting} {value}, of {first_names(sorted(labels))}"
 
 
 def _macro(manifest: Any) -> str | None:
