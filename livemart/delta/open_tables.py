@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -29,6 +30,8 @@ _CACHED_ENTRIES = 256
 _MOST_ACTIONS = 20
 # The message of deltalake 1.6.6 about a partition of the log.
 _UNREAD = re.compile(r"Failed to parse value '(.*)' as '(date|timestamp|timestamp_ntz)'")
+
+_Known = TypeVar("_Known", TableVersion, LogEntry)
 
 
 @dataclass(slots=True)
@@ -186,17 +189,19 @@ class OpenTables:
         file = self.log_file(relation, version)
         if file is None:
             return None
-        with self._lock:
-            if file in self._entries:
-                self._entries.move_to_end(file)
-                return self._entries[file]
-        entry = read_entry(self.storage(relation), version)
+        entry = self._entries.get(file) or read_entry(self.storage(relation), version)
         if entry is not None and entry.action_count <= _MOST_ACTIONS:
-            with self._lock:
-                self._entries[file] = entry
-                while len(self._entries) > _CACHED_ENTRIES:
-                    self._entries.popitem(last=False)
+            self._remember(self._entries, file, entry, _CACHED_ENTRIES)
         return entry
+
+    def _remember(
+        self, recent: OrderedDict[LogFile, _Known], file: LogFile, known: _Known, most: int
+    ) -> None:
+        with self._lock:
+            recent[file] = known
+            recent.move_to_end(file)
+            while len(recent) > most:
+                recent.popitem(last=False)
 
     def open(self, relation: str, version: int | None = None) -> DeltaTable:
         """Open a table. Raises RefreshError TABLE_MISSING, VERSION_GONE, PARTITION_VALUES_LOST."""
@@ -224,20 +229,13 @@ class OpenTables:
         if version is None:
             return self.newest(relation)
         file = self.log_file(relation, version)
-        with self._lock:
-            if file is not None and file in self._indexes:
-                self._indexes.move_to_end(file)
-                return self._indexes[file]
-        newest = self.newest(relation)
-        if newest.version == version:
+        index = None if file is None else self._indexes.get(file)
+        if index is None and (newest := self.newest(relation)).version == version:
             index = newest
-        else:
+        elif index is None:
             handle = self._handle(relation)
             table = self.open(relation, version)
             index = TableVersion(table, relation, handle.storage, handle.shared)
-        with self._lock:
-            if file is not None:
-                self._indexes[file] = index
-            while len(self._indexes) > _CACHED_INDEXES:
-                self._indexes.popitem(last=False)
+        if file is not None:
+            self._remember(self._indexes, file, index, _CACHED_INDEXES)
         return index
