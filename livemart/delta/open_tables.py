@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from livemart.delta.cache import FileCache
 from livemart.delta.log import LogEntry, LogFile, has_commits, log_file, read_entry
+from livemart.delta.tags import Tag
 from livemart.delta.version import SharedFiles, TableVersion, version_gone
 from livemart.errors import RefreshError
 from livemart.project.declared.partition_columns import CODE, FAR_HINT, far
@@ -46,6 +47,8 @@ class _Handle:
     """The period in which the newest version was looked up."""
     log_files: dict[int, LogFile] = field(default_factory=dict)
     """By version, those that were looked up in this period."""
+    transactions: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    """By application id, the version of the table at the last question, and the answer."""
 
 
 def open_table(storage: Storage, version: int | None = None) -> DeltaTable:
@@ -161,13 +164,36 @@ class OpenTables:
                     except DeltaError:
                         handle.table = None
             if handle.table is None or handle.index is None or following is not None:
-                handle.table = handle.table or self.open(relation)
+                if handle.table is None:
+                    handle.table = self.open(relation)
+                    handle.transactions.clear()
                 handle.index = TableVersion(handle.table, relation, handle.storage, handle.shared)
                 handle.log_file = log_file(handle.storage, handle.index.version)
             handle.period = period
             file, version = handle.log_file, handle.index.version
             handle.log_files = {} if file is None else {version: file}
             return handle.index
+
+    def is_tagged(self, relation: str, tag: Tag) -> bool:
+        """Return whether a table carries a batch, or a later one, at the version last looked up.
+
+        The first answer reads all commits since the checkpoint; later ones read the new commits.
+        """
+        handle = self._handle(relation)
+        with handle.lock:
+            assert handle.table is not None and handle.index is not None
+            version = handle.index.version
+            entries: list[LogEntry | None] = [None]
+            before, newest = handle.transactions.get(tag.app_id, (None, None))
+            if before is not None:
+                entries = [self.entry(relation, it) for it in range(before + 1, version + 1)]
+            for entry in entries:
+                if entry is None:
+                    newest = handle.table.transaction_version(tag.app_id)
+                else:
+                    newest = entry.transactions.get(tag.app_id, newest)
+            handle.transactions[tag.app_id] = (version, newest)
+            return newest is not None and newest >= tag.version
 
     def exists(self, relation: str) -> bool:
         """Return whether the folder holds a Delta table."""

@@ -322,7 +322,7 @@ class Warehouse:
                 committed meanwhile.
         """
         with self._tables.held(relation) as (table, index):
-            if _is_tagged(table, tag):
+            if self._tables.is_tagged(relation, tag):
                 return Commit(index.version, skipped=True)
             rows = _changed_rows(diff, index, relation)
             if rows.num_rows == 0 and not written:
@@ -382,7 +382,7 @@ class Warehouse:
         if not self.exists(relation):
             self.create(relation, plain_schema(table.schema), partition_by=partition_by)
         with self._tables.held(relation) as (stored, index):
-            if _is_tagged(stored, tag):
+            if self._tables.is_tagged(relation, tag):
                 return Commit(index.version, skipped=True)
             _require_writable(stored, relation)
             rows = align(table, index.schema, relation)
@@ -568,8 +568,8 @@ class Warehouse:
 
     def is_tagged(self, relation: str, tag: Tag) -> bool:
         """Return whether the table carries this batch, or a later one of its application id."""
-        table, _ = self._tables.opened(relation)
-        return _is_tagged(table, tag)
+        self._tables.newest(relation)
+        return self._tables.is_tagged(relation, tag)
 
     def _committed(self, relation: str, version: int) -> None:
         """Look at a table again after a commit, and write the checkpoint that is due."""
@@ -578,11 +578,6 @@ class Warehouse:
             require_right_to_write(self.location(relation))
             table, _ = self._tables.opened(relation)
             table.create_checkpoint()
-
-
-def _is_tagged(table: DeltaTable, tag: Tag) -> bool:
-    newest = table.transaction_version(tag.app_id)
-    return newest is not None and newest >= tag.version
 
 
 def _require_writable(table: DeltaTable, relation: str) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from livemart.delta.log import log_name
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from livemart.storage.local import LocalStorage
@@ -126,6 +129,54 @@ def test_the_only_writer_leaves_no_log_with_a_gap(warehouse: Warehouse) -> None:
         with pytest.raises(RefreshError, match="TABLE_MISSING"):
             warehouse.commit(RELATION, diff((2, "b", 0, 1)), tag(3))
     assert not warehouse.exists(RELATION)
+
+
+@pytest.fixture
+def replays(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Counts the questions to deltalake that read all commits since the checkpoint."""
+    asked = Mock(side_effect=DeltaTable.transaction_version)
+    monkeypatch.setattr(DeltaTable, "transaction_version", lambda *args: asked(*args))
+    return asked
+
+
+def test_only_new_commits_are_read_for_their_tags(warehouse: Warehouse, replays: Mock) -> None:
+    _filled(warehouse)
+    other = Warehouse(warehouse.root)
+    for number in range(2, 15):
+        writer = warehouse if number % 3 else other
+        assert not warehouse.is_tagged(RELATION, tag(number))
+        assert not writer.commit(RELATION, diff((number, "a", 0, 1)), tag(number)).skipped
+        assert warehouse.is_tagged(RELATION, tag(number))
+        assert warehouse.commit(RELATION, diff((9, "b", 0, 1)), tag(number)).skipped
+    assert not warehouse.is_tagged(RELATION, Tag("e2/mart.totals/0", 2))
+
+    of_each = [name for _, name in (asked.args for asked in replays.call_args_list)]
+    assert sorted(of_each) == [*["e1/mart.totals/0"] * 2, "e2/mart.totals/0"]
+
+
+def test_a_table_made_again_has_no_tag_of_the_one_before(warehouse: Warehouse) -> None:
+    _filled(warehouse).commit(RELATION, diff((2, "b", 0, 1)), tag(2))
+    assert warehouse.is_tagged(RELATION, tag(2))
+
+    _remade(warehouse)
+
+    assert [warehouse.is_tagged(RELATION, tag(number)) for number in (1, 2)] == [True, False]
+
+
+def test_a_tag_of_a_commit_whose_entry_is_gone_is_found(
+    warehouse: Warehouse, replays: Mock
+) -> None:
+    assert not _filled(warehouse).is_tagged(RELATION, tag(2))
+    other = Warehouse(warehouse.root)
+    for number in range(2, 30):
+        other.commit(
+            RELATION, diff((number, "a", 0, 1)), Tag("other", number) if number > 2 else tag(2)
+        )
+    replays.reset_mock()
+    warehouse.storage(RELATION).delete(map(log_name, range(3)))
+
+    assert warehouse.is_tagged(RELATION, tag(2))
+    assert replays.call_count == 1
 
 
 def test_commits_of_few_files_are_read_once(
