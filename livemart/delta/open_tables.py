@@ -10,7 +10,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -198,7 +198,12 @@ class OpenTables:
     def exists(self, relation: str) -> bool:
         """Return whether the folder holds a Delta table."""
         handle = self._handle(relation)
-        return self._is_known(handle) or has_commits(handle.storage)
+        if self._is_only_writer and handle.index is not None:
+            # A look that the batch needs in any case; a list would be one more request.
+            with suppress(RefreshError):
+                self.newest(relation)
+                return True
+        return has_commits(handle.storage)
 
     def log_file(self, relation: str, version: int) -> LogFile | None:
         """Return the identity of a commit's file; None if it was removed, or never written."""

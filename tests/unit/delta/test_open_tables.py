@@ -65,7 +65,9 @@ def _ask(warehouse: Warehouse) -> int:
 def test_the_only_writer_looks_at_a_table_once(warehouse: Warehouse, looks: list[str]) -> None:
     _filled(warehouse)
 
-    with warehouse.only_writer():
+    with warehouse.only_writer(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalStorage, "names", lambda *args, **kinds: pytest.fail("a list"))
+        assert warehouse.exists(RELATION)
         _ask(warehouse)
         looks.clear()
         assert [_ask(warehouse) for _ in range(3)] == [1, 1, 1]
@@ -128,6 +130,7 @@ def test_the_only_writer_leaves_no_log_with_a_gap(warehouse: Warehouse) -> None:
         shutil.rmtree(warehouse.path(RELATION))
         with pytest.raises(RefreshError, match="TABLE_MISSING"):
             warehouse.commit(RELATION, diff((2, "b", 0, 1)), tag(3))
+        assert not warehouse.exists(RELATION)
     assert not warehouse.exists(RELATION)
 
 
