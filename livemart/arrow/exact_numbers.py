@@ -84,19 +84,21 @@ def from_whole(values: Whole, kind: pa.DataType, is_null: npt.NDArray[np.bool_])
     return pa.Array.from_buffers(kind, len(filled), buffers)
 
 
-def cast_decimals(
+def cast_exactly(
     column: pa.ChunkedArray | pa.Array, kind: pa.DataType
 ) -> pa.ChunkedArray | pa.Array:
-    """Return decimals in another type of decimals.
+    """Return a column in another type; decimals do not wrap.
 
     pyarrow 26 gives them the places of the type before it looks whether they fit. 128 bits wrap
     then, and what is left may fit.
 
     Raises:
-        pa.ArrowInvalid: one does not fit, or has more places.
+        pa.ArrowInvalid: a value does not fit, or has more places.
+        pa.ArrowNotImplementedError: there is no such cast.
     """
     stored = column.type
-    gains = kind.scale - stored.scale
+    are_decimals = pa.types.is_decimal(stored) and pa.types.is_decimal(kind)
+    gains = kind.scale - stored.scale if are_decimals else 0
     if gains > 0 and stored.precision + gains > _MOST_DIGITS:
         if stored.precision + gains > _MOST_DIGITS_OF_256_BITS:
             raise pa.ArrowInvalid(f"{stored} may have more digits than are compared with {kind}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from livemart.arrow.exact_numbers import cast_decimals
+from livemart.arrow.exact_numbers import cast_exactly
 from livemart.arrow.times import is_time
 from livemart.arrow.variants import VARIANT, holds_type, is_marked, with_variants
 from livemart.errors import RefreshError
@@ -198,19 +198,13 @@ def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
         column = table.column(field.name)
         if column.type != field.type:
             try:
-                column = _cast(column, field.type)
+                column = cast_exactly(column, field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise schema_mismatch(relation, f"column {field.name}: {error}") from error
         if not field.nullable and column.null_count:
             raise schema_mismatch(relation, f"column {field.name} is NOT NULL, found NULL")
         columns.append(column)
     return pa.table(columns, schema=schema).combine_chunks()
-
-
-def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    if pa.types.is_decimal(column.type) and pa.types.is_decimal(kind):
-        return cast_decimals(column, kind)
-    return column.cast(kind)
 
 
 def _plain_field(field: pa.Field) -> pa.Field:

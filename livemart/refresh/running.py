@@ -19,7 +19,7 @@ from livemart.arrow.bags import WEIGHT, difference, matching_rows, one_array, ro
 from livemart.arrow.exact_numbers import (
     Whole,
     at_scale,
-    cast_decimals,
+    cast_exactly,
     from_whole,
     to_whole,
     totals_so_far,
@@ -269,7 +269,7 @@ def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:
     if not (pa.types.is_decimal(column.type) and pa.types.is_decimal(kind)):
         return None
     try:
-        return cast_decimals(column, kind)
+        return cast_exactly(column, kind)
     except pa.ArrowInvalid:
         # Spark says what becomes of a value that does not fit.
         return None

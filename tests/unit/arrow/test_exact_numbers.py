@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livemart.arrow.exact_numbers import add_by_group, cast_decimals, from_whole, to_whole
+from livemart.arrow.exact_numbers import add_by_group, cast_exactly, from_whole, to_whole
 
 _KINDS = [pa.int8(), pa.int32(), pa.int64(), pa.decimal128(18, 2), pa.decimal128(38, 6)]
 
@@ -87,7 +87,7 @@ def test_a_decimal_in_another_type_is_the_same_number_or_none(data: st.DataObjec
     fits = value.quantize(unit, context=exact) == value and _fits(value, kind)
 
     try:
-        cast = cast_decimals(pa.array([value], stored), kind).to_pylist()
+        cast = cast_exactly(pa.array([value], stored), kind).to_pylist()
     except pa.ArrowInvalid:
         # Those of 256 bits may be left to others.
         assert not fits or pa.types.is_decimal256(stored)
@@ -103,4 +103,4 @@ def test_decimals_that_wrap_in_128_bits_do_not_fit() -> None:
     column = pa.chunked_array([pa.array([Decimal("-3784612169780.3273923")])])
 
     with pytest.raises(pa.ArrowInvalid):
-        cast_decimals(column, pa.decimal128(38, 28))
+        cast_exactly(column, pa.decimal128(38, 28))

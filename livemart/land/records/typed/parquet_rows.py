@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from livemart.arrow.calendars import texts_of
-from livemart.arrow.exact_numbers import cast_decimals
+from livemart.arrow.exact_numbers import cast_exactly
 from livemart.epoch import time_text
 from livemart.land.records.columns import UnlikeError, check_range
 from livemart.land.records.judge import Chunk, Group, malformed, unrescued
@@ -190,7 +190,7 @@ def _as_declared(column: pa.Array, kind: pa.DataType, calendar: Calendar) -> pa.
         check_range(column.cast(pa.timestamp("us")).cast(pa.int64()), first)
         return column
     if pa.types.is_decimal(kind) and pa.types.is_decimal(stored):
-        fitted = cast_decimals(column, kind)
+        fitted = cast_exactly(column, kind)
         # A file may hold more digits than it says, and no cast looks at them.
         fitted.validate(full=True)
         return fitted
