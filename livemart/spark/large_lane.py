@@ -101,9 +101,8 @@ class LargeLane:
             staged = f"_diff_{uuid.uuid4().hex}"
             diff.createOrReplaceTempView(staged)
             statement = self._statement(relation, staged, schema, key, has_old=old_rows > 0)
-            with self._tagged(tag.counting(rows)), _conflicts(relation):
+            with self._writing(relation, tag.counting(rows)):
                 self._spark.sql(statement)
-            self._warehouse.written_by_spark(relation)
         finally:
             diff.unpersist()
         return Commit(self._warehouse.version(relation), rows)
@@ -113,11 +112,10 @@ class LargeLane:
         if self._warehouse.is_tagged(relation, tag):
             return Commit(self._warehouse.version(relation), skipped=True)
         before = self._warehouse.row_count(relation)
-        with self._tagged(tag), _conflicts(relation):
+        with self._writing(relation, tag):
             rows.write.format("delta").mode("append").save(
                 self._warehouse.location(relation).spark_url
             )
-        self._warehouse.written_by_spark(relation)
         version = self._warehouse.version(relation)
         added = self._warehouse.row_count(relation, version) - before
         return Commit(version, added)
@@ -157,9 +155,8 @@ class LargeLane:
         writer = query.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         if partition_by:
             writer = writer.partitionBy(*spelled)
-        with self._tagged(tag), _conflicts(relation):
+        with self._writing(relation, tag):
             writer.save(self._warehouse.location(relation).spark_url)
-        self._warehouse.written_by_spark(relation)
         version = self._warehouse.version(relation)
         return Commit(version, self._warehouse.row_count(relation, version))
 
@@ -253,8 +250,12 @@ class LargeLane:
         return checks
 
     @contextmanager
-    def _tagged(self, tag: Tag) -> Iterator[None]:
-        """Mark every Delta write inside; nothing outside may run meanwhile on this session."""
+    def _writing(self, relation: str, tag: Tag) -> Iterator[None]:
+        """Mark the Delta write inside; nothing outside may run meanwhile on this session.
+
+        Raises:
+            TableChangedError: TABLE_CHANGED, which lets the batch be replayed.
+        """
         settings = {
             _APP_ID: tag.app_id,
             _VERSION: str(tag.version),
@@ -267,9 +268,18 @@ class LargeLane:
                 for name, value in settings.items():
                     self._spark.conf.set(name, value)
                 yield
+            except Exception as error:
+                if not speaks_of(error, CONFLICTS):
+                    raise
+                raise TableChangedError(
+                    "TABLE_CHANGED",
+                    f"{relation}: another writer committed during the batch",
+                    hint="nothing to do: the batch is replayed",
+                ) from error
             finally:
                 for name in settings:
                     self._spark.conf.unset(name)
+        self._warehouse.written_by_spark(relation)
 
 
 def _compared(name: str, field: StructField, *, is_key: bool) -> list[str]:
@@ -289,18 +299,3 @@ def with_plain_sessions(query: DataFrame) -> DataFrame:
             plain = col(quoted(field.name)).cast(field.dataType.simpleString())
             query = query.withColumn(field.name, plain)
     return query
-
-
-@contextmanager
-def _conflicts(relation: str) -> Iterator[None]:
-    """Turn Delta's conflicts into an error that lets the batch be replayed."""
-    try:
-        yield
-    except Exception as error:
-        if speaks_of(error, CONFLICTS):
-            raise TableChangedError(
-                "TABLE_CHANGED",
-                f"{relation}: another writer committed during the batch",
-                hint="nothing to do: the batch is replayed",
-            ) from error
-        raise
