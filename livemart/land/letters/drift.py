@@ -27,8 +27,8 @@ def new_columns(fields: Iterable[str], columns: Sequence[str]) -> list[str]:
     names = {name.lower() for name in columns}
     added = []
     for name in sorted(set(fields)):
-        # A path to a field of a struct or a list looks like a name with a dot or a bracket.
-        is_ours_or_path = name.startswith("_") or "." in name or "[" in name
+        # Of a field within a column, or of a name that a path has in backticks.
+        is_ours_or_path = name.startswith(("_", "`")) or "." in name or "[" in name
         if is_storable(name) and not is_ours_or_path and name.lower() not in names:
             added.append(name)
             names.add(name.lower())
@@ -36,7 +36,7 @@ def new_columns(fields: Iterable[str], columns: Sequence[str]) -> list[str]:
 
 
 def rescued_fields(rows: pa.Table) -> list[str]:
-    """Return the names of all rescued fields, once each."""
+    """Return the paths of all rescued fields, once each."""
     column = rows.column(RESCUED)
     if column.null_count == len(column):
         return []

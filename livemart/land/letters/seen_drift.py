@@ -17,7 +17,7 @@ from livemart.delta.version import TableVersion
 from livemart.land.letters.drift import rescued_fields
 from livemart.land.reasons import LetterReason
 from livemart.land.records.judge import verdict
-from livemart.land.records.untyped_values import DOES_NOT_FIT, WIDER
+from livemart.land.records.untyped_values import DOES_NOT_FIT, WIDER, first_name, name_in_path
 from livemart.project.graph import SourceTable
 from livemart.spark_sql import stored_name
 from livemart.state.drift import Drift, DriftedField, DriftKind
@@ -87,12 +87,12 @@ def seen_drift(sightings: Sightings, before: TableVersion, columns: Sequence[str
 
 
 def _rescued(path: str, columns: Sequence[str]) -> DriftedField:
-    root = re.split(r"[.\[]", path, maxsplit=1)[0]
-    if root != path and root in columns:
+    name = first_name(path)
+    if path != name_in_path(name) and name in columns:
         # The elements of a list have one type.
         return DriftedField(DriftKind.NESTED, _short(re.sub(r"\[[0-9]+\]", "[]", path)))
-    column = stored_name(path, columns)
-    if column is not None and column != path:
+    column = stored_name(name, columns)
+    if column is not None and column != name:
         return DriftedField(DriftKind.CASE_CHANGED, _short(path), f"the column is {_short(column)}")
     return DriftedField(DriftKind.ADDED, _short(path))
 

@@ -21,7 +21,13 @@ from livemart.land.records.columns import (
     is_plain_text,
 )
 from livemart.land.records.judge import Group, with_rescued
-from livemart.land.records.untyped_values import MisfitError, Number, Rescued, compact
+from livemart.land.records.untyped_values import (
+    MisfitError,
+    Number,
+    Rescued,
+    compact,
+    name_in_path,
+)
 
 _NOTHING = type(None)
 _TEXTS = frozenset({str, _NOTHING})
@@ -50,7 +56,8 @@ def convert_columns(
     """
     declared = group.known_names
     rescued: list[Rescued] = [
-        {name: compact(record[name]) for name in record.keys() - declared} for record in records
+        {name_in_path(name): compact(record[name]) for name in record.keys() - declared}
+        for record in records
     ]
     refused: dict[int, MisfitError] = {}
     arrays = []
@@ -59,10 +66,10 @@ def convert_columns(
             values = [record.get(name) for record in records]
             column = _at_once(values, field.type, group.record_rules.empty_is_null)
         if column is None:
-            converted = []
+            converted, path = [], name_in_path(name)
             for position, value in enumerate(values):
                 try:
-                    fitted = None if value is None else convert(value, name, rescued[position])
+                    fitted = None if value is None else convert(value, path, rescued[position])
                 except MisfitError as error:
                     refused.setdefault(position, error)
                     fitted = None

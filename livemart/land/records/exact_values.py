@@ -21,6 +21,7 @@ from livemart.land.records.untyped_values import (
     Rescued,
     compact,
     misfit,
+    name_in_path,
 )
 from livemart.limits import MAX_NESTING
 from livemart.project.spark_types import SparkType
@@ -231,7 +232,7 @@ def _map(kind: SparkType, empty_is_null: bool) -> Convert:
             raise misfit(path, value, kind)
         # In the order of delivery, which models see.
         return [
-            (name, None if item is None else inner(item, f"{path}.{name}", rescued))
+            (name, None if item is None else inner(item, f"{path}.{name_in_path(name)}", rescued))
             for name, item in value.items()
         ]
 
@@ -239,18 +240,19 @@ def _map(kind: SparkType, empty_is_null: bool) -> Convert:
 
 
 def _struct(kind: SparkType, empty_is_null: bool) -> Convert:
-    members = {name: converter(member, empty_is_null) for name, member in kind.fields}
+    members = {
+        name: (f".{name_in_path(name)}", converter(member, empty_is_null))
+        for name, member in kind.fields
+    }
 
     def convert(value: Any, path: str, rescued: Rescued) -> dict[str, Any]:
         if type(value) is not dict:
             raise misfit(path, value, kind)
         for name in value.keys() - members.keys():
-            rescued[f"{path}.{name}"] = compact(value[name])
+            rescued[f"{path}.{name_in_path(name)}"] = compact(value[name])
         return {
-            name: None
-            if (item := value.get(name)) is None
-            else member(item, f"{path}.{name}", rescued)
-            for name, member in members.items()
+            name: None if (item := value.get(name)) is None else member(item, path + step, rescued)
+            for name, (step, member) in members.items()
         }
 
     return convert

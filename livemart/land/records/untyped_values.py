@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from livemart.land.reasons import LetterReason
+from livemart.spark_sql import quoted, unquoted
 
-# Unknown fields of nested structs are rescued under their path, such as items[0].note.
+# Unknown fields are rescued under their path, such as items[0].note.
 Rescued = dict[str, str | None]
 Convert = Callable[[Any, str, Rescued], Any]
 
+_CUTS_A_PATH = re.compile(r"[.\[]|\A`")
+_FIRST_NAME = re.compile(r"`(?:[^`]|``)*`|[^.\[]*")
 # Between a value that is refused and its type, and before a type that would hold it.
 DOES_NOT_FIT = " does not fit "
 WIDER = ", it is wider than the declared type: declare "
@@ -63,6 +67,26 @@ class MisfitError(ValueError):
     """A value that does not fit its declared type. `code` is the dead letter's reason."""
 
     code = LetterReason.TYPE_MISMATCH
+
+
+def name_in_path(name: str) -> str:
+    """Return the name of a field as a path spells it: as SQL does, in backticks if need be.
+
+    >>> name_in_path("note"), name_in_path("a.b")
+    ('note', '`a.b`')
+    """
+    return quoted(name) if _CUTS_A_PATH.search(name) else name
+
+
+def first_name(path: str) -> str:
+    """Return the name of the field that a path begins at.
+
+    >>> first_name("items[0].note"), first_name("`a.b`.note")
+    ('items', 'a.b')
+    """
+    match = _FIRST_NAME.match(path)
+    assert match is not None
+    return unquoted(match[0]) if match[0].startswith("`") else match[0]
 
 
 def compact(value: object) -> str | None:

@@ -17,7 +17,7 @@ from livemart.land.records.debezium.encodings import Schema, decode, fields_of, 
 from livemart.land.records.debezium.positions import sequence_of
 from livemart.land.records.exact_values import TEXT, MalformedError, NoRowError, parse_json
 from livemart.land.records.runs import KeyedLine
-from livemart.land.records.untyped_values import Number
+from livemart.land.records.untyped_values import Number, name_in_path
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.landing_columns import ENVELOPE_COLUMNS, KEPT, OPERATION, SEQUENCE
 from livemart.project.spark_types import SparkType
@@ -178,7 +178,8 @@ class ChangeRecords:
             kind = self._kinds.get(name)
             if not _is_unavailable(value):
                 written = _UNKNOWN if kind is None or kind.name == TEXT else kind
-                row[name] = decode(value, name, written, schemas.get(name), self._options)
+                path = name_in_path(name)
+                row[name] = decode(value, path, written, schemas.get(name), self._options)
             else:
                 # Drift may bring the column, with this very record's earlier version.
                 unavailable[name] = None

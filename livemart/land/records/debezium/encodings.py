@@ -13,7 +13,13 @@ from decimal import Decimal
 from typing import Any
 
 from livemart.epoch import day_text, timestamp_text
-from livemart.land.records.untyped_values import MisfitError, Number, misfit
+from livemart.land.records.untyped_values import (
+    MisfitError,
+    Number,
+    first_name,
+    misfit,
+    name_in_path,
+)
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.spark_types import SparkType
 
@@ -51,7 +57,7 @@ def decode(
 
     Args:
         value: a JSON value with numbers as they are written.
-        path: of the value, for messages; a column's own is its name.
+        path: of the value: a column's own is its name, as paths spell it.
         kind: declared type.
         schema: what the record says of the value, None if it says nothing.
         options: what the source says.
@@ -71,14 +77,18 @@ def decode(
         case "map" if type(value) is dict:
             inner, values = kind.element or kind, _part(schema, "values")
             return {
-                name: decode(item, f"{path}.{name}", inner, values, options)
+                name: decode(item, f"{path}.{name_in_path(name)}", inner, values, options)
                 for name, item in value.items()
             }
         case "struct" if type(value) is dict and not _is_variable(schema):
             members, fields = dict(kind.fields), fields_of(schema)
             return {
                 name: decode(
-                    item, f"{path}.{name}", members.get(name, kind), fields.get(name), options
+                    item,
+                    f"{path}.{name_in_path(name)}",
+                    members.get(name, kind),
+                    fields.get(name),
+                    options,
                 )
                 if name in members or name in fields
                 else item
@@ -159,7 +169,7 @@ def _by_precision(value: Number, path: str, kind: SparkType, options: EnvelopeOp
     if mode == "connect":
         unit = 1_000_000
     else:
-        digits = options.digits_of(re.split(r"[.\[]", path)[0])
+        digits = options.digits_of(first_name(path))
         unit = 1_000_000 if digits is not None and digits <= 3 else 1_000
         has_precision = kind.name == "date" or digits is not None
         if mode in (None, "isostring") or not has_precision:

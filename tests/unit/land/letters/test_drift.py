@@ -13,7 +13,7 @@ ROWS = pa.table({"id": [1, 2, 3, 4], "_rescued_data": pa.array(RESCUED, RESCUED_
 
 
 @pytest.mark.parametrize(
-    "field", ["items[0].note", "a b", "a;b", "", "_note", "STATUS", "who.name"]
+    "field", ["items[0].note", "a b", "a;b", "", "_note", "STATUS", "who.name", "`a.b`", "```a`"]
 )
 def test_a_field_that_no_column_can_be_named_after_stays_rescued(field: str) -> None:
     assert new_columns([field], ["status"]) == []

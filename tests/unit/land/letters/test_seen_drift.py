@@ -34,11 +34,20 @@ def seen(before: TableVersion, **sightings: object) -> list[tuple[str, str, str]
 
 
 def test_rescued_fields_are_added_case_changed_or_nested(before: TableVersion) -> None:
-    rescued = ["tip", "Status", "items[0].note", "items[12].note", "a.b", "_batch_id"]
+    rescued = [
+        "tip",
+        "Status",
+        "items[0].note",
+        "items[12].note",
+        "`items.x`",
+        "`St[`",
+        "_batch_id",
+    ]
 
     assert seen(before, rescued=rescued) == [
         ("added", "_batch_id", ""),
-        ("added", "a.b", ""),
+        ("added", "`St[`", ""),
+        ("added", "`items.x`", ""),
         ("added", "tip", ""),
         ("case-changed", "Status", "the column is status"),
         ("nested", "items[].note", ""),

@@ -17,6 +17,7 @@ from livemart.land.records import parse
 from livemart.land.records.judge import KEPT_RECORD_BYTES, MAX_RECORD_BYTES, Rules
 from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.parse import RECORD_FORMATS
+from livemart.land.records.untyped_values import first_name
 from livemart.land.sources.files.lines import read_lines
 from livemart.land.sources.files.parts import FilePart
 from livemart.project.graph import RowRules
@@ -279,6 +280,32 @@ def test_unknown_fields_are_rescued_under_their_path(tmp_path: Path) -> None:
     table = read(group, tmp_path / "a.jsonl", raw)
 
     assert dict(good(table, "_rescued_data")[0]) == expected
+
+
+def test_fields_of_any_names_are_rescued_under_different_paths(tmp_path: Path) -> None:
+    raw = """
+        {"s": {"x": 1, "b": 2, "a.b": 3}, "s.b": 4, "m": {"k": {"n": 5}, "k.n": {"y": 6}},
+         "[": 7, "`q": 8, "o`": 9, "d.e": {"x": 1, "n": 10}}
+    """
+    kinds = {"s": "struct<x:int>", "m": "map<string,struct<y:int>>", "d.e": "struct<x:int>"}
+    expected = {
+        "s.b": "2",
+        "s.`a.b`": "3",
+        "`s.b`": "4",
+        "m.k.n": "5",
+        "`[`": "7",
+        "```q`": "8",
+        "o`": "9",
+        "`d.e`.n": "10",
+    }
+
+    table = read(group_of(kinds), tmp_path / "a.jsonl", raw.replace("\n", " "))
+
+    assert good(table, "_rescued_data") == [sorted(expected.items())]
+    # Each path begins at the field that it says.
+    assert [first_name(path) for path in expected] == [
+        *("s", "s", "s.b", "m", "[", "`q", "o`", "d.e")
+    ]
 
 
 def test_origin_is_file_and_line_and_blank_lines_count_as_lines(tmp_path: Path) -> None:

@@ -336,3 +336,12 @@ def test_every_value_lands_as_the_database_has_it(name: str) -> None:
 
     # As text -0.0 is another one than 0.0.
     assert list(map(repr, read)) == list(map(repr, values))
+
+
+def test_digits_are_those_of_the_column_also_of_one_with_a_dot() -> None:
+    told = EnvelopeOptions(time_precision="adaptive", timestamp_digits=(("*", 6), ("a.b", 3)))
+    kind = parse_type("struct<at:timestamp>")
+    value = parse_json(b'{"at":1772366400250}')
+
+    assert decode(value, "`a.b`", kind, None, told) == {"at": "2026-03-01T12:00:00.250000"}
+    assert decode(value, "a.b", kind, None, told) == {"at": "1970-01-21T12:19:26.400250"}
