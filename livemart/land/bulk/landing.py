@@ -43,7 +43,7 @@ from livemart.land.upsert.change import BatchSource
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
 from livemart.land.upsert.upsert import Upsert
-from livemart.project.landing_columns import BATCH_ID, KEPT, LANDED_AT, ORIGIN, RESCUED
+from livemart.project.landing_columns import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
 from livemart.spark.large_lane import LargeLane
 from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
@@ -243,10 +243,6 @@ class BulkLanding:
         if adopted:
             left = sql.map_filter(RESCUED, lambda name, _: ~name.isin(adopted))
             columns[RESCUED] = sql.when(sql.size(left) > 0, left)
-        if KEPT in staged and self._rules.schema_drift != "evolve":
-            # As `without_strange_names` does it.
-            of_columns = sql.map_filter(KEPT, lambda name, _: name.isin(self._schema.names))
-            columns[KEPT] = sql.when(sql.size(of_columns) > 0, of_columns)
         return self._staged.where(f"{self._code} is null").select(
             *(
                 columns[name].alias(name) if name in columns else sql.col(quoted(name))

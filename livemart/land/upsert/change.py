@@ -26,7 +26,7 @@ from livemart.land.records.schema import TIMESTAMP, Stamp
 from livemart.land.upsert.delete_condition import holds
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
-from livemart.land.upsert.upsert import Upsert, without_strange_names
+from livemart.land.upsert.upsert import Upsert
 from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import BATCH_ID, LANDED_AT
 from livemart.spark.tables_before import TablesBefore
@@ -125,7 +125,6 @@ class BatchSource:
         relation, rules = self.source.relation, self.source.row_rules
         letters = dead_letters.from_judged(refused, self.position, relation, self.stamp)
         rows = _stamped(good, self.stamp, self.schema)
-        rows = without_strange_names(rows, rules.schema_drift)
         condition = rules.apply_as_deletes if rules.keys else None
         deleting = holds(condition, rows, self.before.spark)
         passed_over = judged.num_rows - good.num_rows - refused.num_rows

@@ -6,12 +6,12 @@ in Spark's workers. It takes rows and gives positions, and knows neither tables 
 A change may leave values of a row as they were, and its record does not hold them. Such a value is
 taken from the newest version before that holds it, and the row says from which (`_kept_values`). So
 a version that arrives late in between can still give it, and the order of arrival does not matter.
-A delete leaves no values.
+A delete leaves no values. The value of a field that no column names is a rescued one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from livemart.arrow.bags import row_codes
-from livemart.land.records.schema import LANDING_FIELDS
+from livemart.land.records.schema import LANDING_FIELDS, RESCUED_TYPE
+from livemart.land.records.untyped_values import name_in_path
 from livemart.land.upsert.event_time import find_moved
 from livemart.land.upsert.winners import KeyVersions, Winners, canonical_text, decide
 from livemart.project.graph import RowRules, SourceTable
@@ -104,18 +105,11 @@ def as_recorded(stored: pa.Table) -> pa.Table:
         positions = [None if name in names else row for row, names in enumerate(names_by_row)]
         column = stored.column(name).take(pa.array(positions, pa.int64()))
         stored = _with_column(stored, name, column)
-    return stored
-
-
-def without_strange_names(rows: pa.Table, schema_drift: str) -> pa.Table:
-    """Return arrived rows whose `_kept_values` name columns, and fields that may become one."""
-    if schema_drift == "evolve" or KEPT not in rows.column_names or _keeps_nothing(rows):
-        return rows
-    pairs = [
-        [pair for pair in names or () if pair[0] in rows.column_names] or None
-        for names in rows.column(KEPT).to_pylist()
+    rescued = [
+        _without(fields, names)
+        for fields, names in zip(_rescued(stored), names_by_row, strict=True)
     ]
-    return _with_column(rows, KEPT, pa.array(pairs, rows.schema.field(KEPT).type))
+    return _with_rescued(stored, rescued)
 
 
 def keep_values(
@@ -171,6 +165,7 @@ class _Versions:
         self.unsent: list[Kept] = [
             dict(names or ()) for names in self._rows.column(KEPT).to_pylist()
         ]
+        self._rescued = _rescued(self._rows)
         self._sequences: list[Any] = self._rows.column(SEQUENCE).to_pylist()
         known_deletes = np.repeat([False, True], [len(stored), len(versions.remembered)])
         self._is_delete = np.concatenate([known_deletes, versions.is_delete])
@@ -185,10 +180,9 @@ class _Versions:
         names: dict[str, str | None] = {}
         positions: dict[str, int | None] = {}
         for name in self.unsent[top]:
-            is_column = name in self._rows.column_names
             sources = [
                 source
-                for position in (self._of_key[self._keys[top]] if is_column else ())
+                for position in self._of_key[self._keys[top]]
                 if (source := self._source(name, position, top)) is not None
             ]
             newest = max(sources, default=None)
@@ -197,14 +191,20 @@ class _Versions:
         return names, positions
 
     def _source(self, name: str, position: int, top: int) -> _Source | None:
-        """Return the value that a version has for a column of a newer one, None if it has none."""
+        """Return the value that a version has for a field of a newer one, None if it has none."""
         unsent = self.unsent[position]
         sequence = unsent[name] if name in unsent else self._sequences[position]
         if sequence is None or sequence > self._sequences[top]:
             return None
-        value = self._rows.column(name)[position].as_py()
-        text = canonical_text({name: value})
+        is_column = name in self._rows.column_names
+        value = self._rows.column(name)[position].as_py() if is_column else None
+        text = canonical_text({"column": value, "rescued": self._rescued_value(name, position)})
         return _Source(sequence, bool(self._is_delete[position]), text, position)
+
+    def _rescued_value(self, name: str, position: int) -> list[str | None]:
+        """Return the value that a version has for a field that no column names, if it has one."""
+        path, fields = name_in_path(name), self._rescued[position]
+        return [fields[path]] if path in fields else []
 
     def rows_at(
         self, positions: np.ndarray, values: Mapping[int, tuple[Kept, Mapping[str, int | None]]]
@@ -220,10 +220,34 @@ class _Versions:
             ]
             column = self._rows.column(name).take(pa.array(sources, pa.int64()))
             rows = _with_column(rows, name, column)
-        if all_names:
-            noted = [sorted(change[0].items()) if change else None for change in changed]
-            rows = _with_column(rows, KEPT, pa.array(noted, rows.schema.field(KEPT).type))
-        return rows
+        if not all_names:
+            return rows
+        noted = [sorted(change[0].items()) if change else None for change in changed]
+        rows = _with_column(rows, KEPT, pa.array(noted, rows.schema.field(KEPT).type))
+        rescued = []
+        for top, change in zip(positions.tolist(), changed, strict=True):
+            fields = _without(self._rescued[top], change[0] if change else ())
+            for name, source in (change[1] if change else {}).items():
+                for value in () if source is None else self._rescued_value(name, source):
+                    fields[name_in_path(name)] = value
+            rescued.append(fields)
+        return _with_rescued(rows, rescued)
+
+
+def _rescued(rows: pa.Table) -> list[dict[str, str | None]]:
+    """Return the rescued fields of each row."""
+    return [dict(fields or ()) for fields in rows.column(RESCUED).to_pylist()]
+
+
+def _without(fields: Mapping[str, str | None], names: Iterable[str]) -> dict[str, str | None]:
+    """Return rescued fields without those of some names."""
+    paths = set(map(name_in_path, names))
+    return {path: value for path, value in fields.items() if path not in paths}
+
+
+def _with_rescued(rows: pa.Table, rescued: Sequence[Mapping[str, str | None]]) -> pa.Table:
+    maps = [sorted(fields.items()) or None for fields in rescued]
+    return _with_column(rows, RESCUED, pa.array(maps, RESCUED_TYPE))
 
 
 def _with_column(rows: pa.Table, name: str, column: Any) -> pa.Table:

@@ -408,7 +408,32 @@ def test_a_column_that_drift_brings_keeps_values_in_any_order_and_cut(
     names = ("id", "status", "tip", "_kept_values")
     assert shop.rows("evolving", *names) == [(1, "paid", "2", [("tip", position(20))])]
     # It is no column here, nor will drift make it one.
-    assert shop.rows("orders", "id", "status", "_kept_values") == [(1, "paid", None)]
+    names = ("id", "status", "_rescued_data", "_kept_values")
+    assert shop.rows("orders", *names) == [
+        (1, "paid", [("tip", "2")], [("tip", position(20))]),
+    ]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+@pytest.mark.parametrize("cut", [1, 2, 4])
+def test_a_large_field_that_no_column_names_is_kept_beside_the_others(
+    tmp_path: Path, order: tuple[int, ...], cut: int
+) -> None:
+    shop = Shop(None, tmp_path, [changes()])
+    history = [
+        change("c", 10, row(1, **{"a.b": "large", "tip": "1"})),
+        change("u", 20, row(1, **{"a.b": UNAVAILABLE, "tip": "2"})),
+        change("u", 30, row(1, **{"a.b": UNAVAILABLE, "tip": None})),
+        change("u", 40, row(1, **{"a.b": UNAVAILABLE, "more": UNAVAILABLE})),
+    ]
+    arriving = [history[place] for place in order]
+
+    land(shop, arriving[:cut], arriving[cut:])
+    land(shop, [history[3]])
+
+    assert shop.rows("orders", "_rescued_data", "_kept_values") == [
+        ([("`a.b`", "large")], [("a.b", position(10)), ("more", position(30))])
+    ]
 
 
 def test_drift_that_must_not_be_stops_landing(tmp_path: Path) -> None:

@@ -208,9 +208,19 @@ def test_a_version_without_a_value_gives_none() -> None:
 
 def test_stored_rows_are_compared_as_their_records_were() -> None:
     rows = pa.Table.from_pylist(
-        [version("2", "note", note="kept", tags=["b"]), version("1", note="a", tags=["c"])], KEEPING
+        [
+            version("2", "note", note="kept", tags=["b"]),
+            version("1", note="a", tags=["c"]),
+            version("3", "tip", _rescued_data=[("tip", "kept"), ("who", "d")]),
+        ],
+        KEEPING,
     )
 
-    actual = as_recorded(rows).select(["note", "tags"]).to_pylist()
+    recorded = as_recorded(rows)
 
-    assert actual == [{"note": None, "tags": ["b"]}, {"note": "a", "tags": ["c"]}]
+    assert recorded.select(["note", "tags"]).to_pylist() == [
+        {"note": None, "tags": ["b"]},
+        {"note": "a", "tags": ["c"]},
+        {"note": None, "tags": None},
+    ]
+    assert recorded["_rescued_data"].to_pylist() == [None, None, [("who", "d")]]
