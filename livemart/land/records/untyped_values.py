@@ -47,13 +47,19 @@ class PackedInterval(bytes):
 
 @dataclass(frozen=True, slots=True)
 class RepeatedKeys:
-    """A map that holds a key twice, as its pairs in the order of delivery: no column takes it."""
+    """A map or struct that has a name twice, as pairs in order of delivery: no column takes it."""
 
     pairs: Sequence[tuple[str, Any]]
 
     def items(self) -> Sequence[tuple[str, Any]]:
         """Return all pairs, as a dictionary does."""
         return self.pairs
+
+
+def whole_map(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | RepeatedKeys:
+    """Return the value of a map or a struct with these names and values."""
+    fields = dict(pairs)
+    return fields if len(fields) == len(pairs) else RepeatedKeys(pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 Used for files and messages of Avro. fastavro's readers raise in the middle of a record for a time
 that Python does not have, and the rest of the record can then not be found. They do not know some
-other types.
+other types, and of the values that a map has for one key they keep the last.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from uuid import UUID
 
 from livemart.epoch import time_text
 from livemart.land.records.typed.calendars import ISO, SPARK_2, Calendar
-from livemart.land.records.untyped_values import PackedInterval, Unreadable
+from livemart.land.records.untyped_values import PackedInterval, Unreadable, whole_map
 from livemart.project.record_logs.avro_types import objects_in
 
 # A column has at most 38 digits; the time to read more grows with the square of their number.
@@ -25,6 +26,7 @@ _MOST_DECIMAL_BYTES = 1_024
 _MOST_SCALE = 1_024
 _EXACT = Context(prec=MAX_PREC)
 _INTERVAL_BYTES = 12
+_MAP = "map"
 _PREFIXES = {ISO: "livemart-", SPARK_2: "livemart-spark-2-"}
 _BIG_DECIMAL = {
     "type": "record",
@@ -45,13 +47,25 @@ def with_own_types(text: str, calendar: Calendar = ISO) -> str:
     _register()
     schema = json.loads(text)
     readers = _readers(calendar)
-    for content in objects_in(schema):
+    entry = f"livemart_entry_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    for number, content in enumerate(objects_in(schema)):
+        # No reader needs it, and it would have to fit the type.
+        content.pop("default", None)
+        if content.get("type") == "map" and "values" in content:
+            _spell_out_entries(content, f"{entry}_{number}")
         kind, logical = content.get("type"), content.get("logicalType")
         is_known = isinstance(kind, str) and isinstance(logical, str)
         # A decimal that says no scale is wrong, as fastavro says then.
         if is_known and f"{kind}-{logical}" in readers and _has_scale(content):
             content["logicalType"] = f"{_PREFIXES[calendar]}{logical}"
     return json.dumps(schema)
+
+
+def _spell_out_entries(schema: dict[str, Any], name: str) -> None:
+    """Make the array of a map, whose bytes are the same, with records of this name."""
+    fields = [{"name": "key", "type": "string"}, {"name": "value", "type": schema.pop("values")}]
+    items = {"type": "record", "name": name, "fields": fields}
+    schema.update({"type": "array", "items": items, "logicalType": _MAP})
 
 
 def _has_scale(schema: Any) -> bool:
@@ -83,6 +97,7 @@ def _readers(calendar: Calendar) -> dict[str, _Read]:
         "int-date": lambda days, _: calendar.day(days),
         "int-time-millis": lambda count, _: time_text(count * 1_000_000),
         "long-time-micros": lambda count, _: time_text(count * 1_000),
+        f"array-{_MAP}": lambda entries, _: whole_map([(it["key"], it["value"]) for it in entries]),
         "bytes-decimal": _decimal,
         "fixed-decimal": _decimal,
         "bytes-big-decimal": _big_decimal,

@@ -30,7 +30,7 @@ from livemart.land.records.judge import Chunk, Group, malformed, unrescued
 from livemart.land.records.runs import Span
 from livemart.land.records.typed.calendars import Calendar, calendar_of
 from livemart.land.records.typed.typed_records import as_in_json, read_typed_records, written_record
-from livemart.land.records.untyped_values import Number, PackedInterval, RepeatedKeys, compact
+from livemart.land.records.untyped_values import Number, PackedInterval, compact, whole_map
 
 _RUN_RECORDS = 8_192
 # Dead letters of more records of a run take all of them apart at once.
@@ -38,6 +38,11 @@ _FEW_RECORDS = 64
 # Row groups of about so many rows together are one part.
 _PART_ROWS = 500_000
 _MICROS_OF_A_DAY = 86_400_000_000
+_BYTES_OF_TEXT = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -235,7 +240,7 @@ def _values(column: pa.Array, calendar: Calendar) -> list[Any]:
         return _structs(column, calendar)
     if types.is_nested(kind):
         return _lists(column, calendar)
-    if types.is_string(kind) or types.is_large_string(kind):
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return _texts(column)
     if write := _writer(kind, calendar):
         is_long = types.is_date64(kind) or kind.bit_width == 64
@@ -268,8 +273,7 @@ def _texts(column: pa.Array) -> list[Any]:
         return column.to_pylist()  # type: ignore[no-any-return]
     except UnicodeDecodeError:
         # Nothing has seen to it that a file's texts are UTF-8: such a record is refused later.
-        is_large = pa.types.is_large_string(column.type)
-        raws = column.view(pa.large_binary() if is_large else pa.binary()).to_pylist()
+        raws = column.view(_BYTES_OF_TEXT[column.type]).to_pylist()
         return [None if raw is None else raw.decode("utf-8", "surrogateescape") for raw in raws]
 
 
@@ -279,7 +283,8 @@ def _structs(column: pa.StructArray, calendar: Calendar) -> list[Any]:
         return [{} if is_valid else None for is_valid in column.is_valid().to_pylist()]
     members = [_values(member, calendar) for member in column.flatten()]
     rows = zip(column.is_valid().to_pylist(), *members, strict=True)
-    return [dict(zip(names, row, strict=True)) if valid else None for valid, *row in rows]
+    make = dict if len(set(names)) == len(names) else whole_map
+    return [make(list(zip(names, row, strict=True))) if valid else None for valid, *row in rows]
 
 
 def _lists(column: pa.Array, calendar: Calendar) -> list[Any]:
@@ -299,7 +304,5 @@ def _maps(column: pa.MapArray, calendar: Calendar) -> list[Any]:
         column.is_valid().to_pylist(), ends[:-1], ends[1:], strict=True
     ):
         held = pairs[start - ends[0] : end - ends[0]]
-        fields = dict(held)
-        whole = fields if len(fields) == len(held) else RepeatedKeys(held)
-        maps.append(whole if is_valid else None)
+        maps.append(whole_map(held) if is_valid else None)
     return maps

@@ -7,6 +7,7 @@ column means the same in every format. Its record is written that way in a dead 
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
@@ -29,6 +30,8 @@ from livemart.land.records.untyped_values import (
 from livemart.project.spark_types import SparkType
 
 _BINARY = "binary"
+# As Spark and Debezium write them.
+_NAMES_OF_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def read_typed_records(
@@ -92,7 +95,7 @@ def as_in_json(value: Any, kind: SparkType | None = None) -> Any:
             return Number(value)
         case float():
             # Not a number, and infinity, are texts that fit no number.
-            return Number(repr(value)) if value - value == 0 else str(value)
+            return Number(repr(value)) if math.isfinite(value) else _NAMES_OF_FLOATS[str(value)]
         case Decimal():
             return Number(format(value, "f")) if value.is_finite() else str(value)
         case PackedInterval() | UUID() if kind is None or kind.name != _BINARY:

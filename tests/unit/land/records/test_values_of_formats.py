@@ -105,7 +105,7 @@ PARQUET: list[tuple[str, pa.Array, dict[str, Any]]] = [
     ),
     ("-0.0", pa.array([-0.0]), {"double": -0.0, "float": -0.0, "string": "-0.0", "int": 0}),
     ("-0.0 of float32", pa.array([-0.0], pa.float32()), {"double": -0.0, "float": -0.0}),
-    ("NaN", pa.array([math.nan]), {"double": MISFIT, "float": MISFIT, "string": "nan"}),
+    ("NaN", pa.array([math.nan]), {"double": MISFIT, "float": MISFIT, "string": "NaN"}),
     ("infinite", pa.array([-math.inf]), {"double": MISFIT, "decimal(10,2)": MISFIT}),
     ("1e300", pa.array([1e300]), {"float": MISFIT, "double": 1e300, "decimal(38,0)": MISFIT}),
     (

@@ -97,6 +97,34 @@ def test_old_days_of_another_calendar_are_no_values() -> None:
     assert read(day + 1, "date", SPARK_2, type="int") == "1582-10-15"
 
 
+def test_maps_of_any_values_are_read_with_all_their_entries() -> None:
+    leaf = {"type": "record", "name": "Leaf", "fields": [{"name": "n", "type": "int"}]}
+    fields = [
+        {"name": "leaf", "type": leaf},
+        {"name": "leaves", "type": {"type": "map", "values": "Leaf"}, "default": {"d": {"n": 1}}},
+        {
+            "name": "maps",
+            "type": ["null", {"type": "map", "values": {"type": "map", "values": "int"}}],
+        },
+        {"name": "days", "type": {"type": "map", "values": {"type": "int", "logicalType": "date"}}},
+    ]
+    schema = {"type": "record", "name": "r", "namespace": "shop", "fields": fields}
+    record = {
+        "leaf": {"n": 1},
+        "leaves": {"b": {"n": 2}, "a": {"n": 3}},
+        "maps": {"x": {}, "y": {"z": 4}},
+        "days": {},
+    }
+    file = io.BytesIO()
+    fastavro.schemaless_writer(file, fastavro.parse_schema(schema), record)
+    own = parse_schemas([with_own_types(json.dumps(schema))])
+
+    actual = fastavro.schemaless_reader(io.BytesIO(file.getvalue()), own, None)
+
+    assert actual == record
+    assert list(actual["leaves"]) == ["b", "a"]
+
+
 def test_types_of_fastavro_stay_as_they_are() -> None:
     before = dict(LOGICAL_READERS)
 

@@ -302,12 +302,25 @@ def test_a_map_that_holds_a_key_twice_keeps_all_its_entries() -> None:
     assert list(values(maps)[0]) == ["k", "a"]
 
 
+def test_a_struct_that_holds_a_field_twice_keeps_both() -> None:
+    parts = [pa.array([1, 3, 5]), pa.array([2, 4, 6])]
+    structs = pa.StructArray.from_arrays(parts, ["x", "x"], mask=pa.array([False, True, False]))
+
+    assert values(structs) == [
+        RepeatedKeys([("x", "1"), ("x", "2")]),
+        None,
+        RepeatedKeys([("x", "5"), ("x", "6")]),
+    ]
+
+
 def test_a_text_that_is_no_utf_8_is_marked_and_takes_no_other_with_it() -> None:
     """pyarrow 26 reads a string column of Parquet without a look at its bytes."""
     column = pa.array([b"a", b"b\xff", None]).view(pa.string())
 
     assert values(column) == ["a", "b\udcff", None]
     assert values(column.cast(pa.large_string(), safe=False)) == values(column)
+    views = column.view(pa.binary()).cast(pa.binary_view()).view(pa.string_view())
+    assert values(views) == values(column)
 
 
 def test_days_of_another_calendar_are_no_values() -> None:

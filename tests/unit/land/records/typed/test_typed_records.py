@@ -272,6 +272,28 @@ def test_a_map_with_a_key_twice_is_refused_alone(tmp_path: Path) -> None:
     assert good(table, "tags") == [[("k", 1)], []]
 
 
+def test_an_avro_map_with_a_key_twice_is_refused_alone(tmp_path: Path) -> None:
+    fields = [{"name": "tags", "type": {"type": "map", "values": "int"}, "default": {}}]
+    parts = [{"name": "key", "type": "string"}, {"name": "value", "type": "int"}]
+    # The bytes of a map are those of an array of its entries.
+    entries = {"type": "array", "items": {"type": "record", "name": "entry", "fields": parts}}
+    records, file = io.BytesIO(), io.BytesIO()
+    for tags in [[("k", 1)], [("k", 1), ("a", 0), ("k", 2)], []]:
+        pairs = [{"key": key, "value": value} for key, value in tags]
+        fastavro.schemaless_writer(records, entries, pairs)
+    fastavro.writer(file, {"type": "record", "name": "r", "fields": fields}, [])
+    sync = file.getvalue()[-16:]
+    for number in (3, len(records.getvalue())):
+        fastavro.schemaless_writer(file, "long", number)
+    file.write(records.getvalue() + sync)
+
+    table = read(group_of({"tags": "map<string,int>"}, "avro"), tmp_path / "a", file.getvalue())
+
+    assert codes(table) == [None, "MALFORMED_RECORD", None]
+    assert table.column("_detail_0")[1].as_py() == "key k twice"
+    assert good(table, "tags") == [[("k", 1)], []]
+
+
 @pytest.mark.parametrize(
     "column",
     [
