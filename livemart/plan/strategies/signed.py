@@ -375,7 +375,9 @@ def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
     if gate.passes(_beside_clock(expr)):
         return Output(name, "key")
     call, wrappers = _stripped(expr)
-    if isinstance(call, exp.Count) and not isinstance(call.this, exp.Distinct):
+    if isinstance(call.this, exp.Distinct):
+        raise not_additive(f"{sql_of(expr)} is of different values")
+    if isinstance(call, exp.Count):
         if call.expressions or not all(map(_holds_count, wrappers)):
             raise not_additive(f"{sql_of(expr)} is no plain count")
         counted = call.this
@@ -383,7 +385,7 @@ def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
         return Output(name, "count_rows" if is_rows else "count", (), True)
     if function_name(call) == "count_if" and all(map(_holds_count, wrappers)):
         return Output(name, "count", (), True)
-    if isinstance(call, exp.Sum) and not isinstance(call.this, exp.Distinct):
+    if isinstance(call, exp.Sum):
         summed = Summed(tuple(_beside_clock_below(call.this, gate.source)), _steps(expr))
         is_never_null = any(isinstance(wrapper, exp.Coalesce) for wrapper in wrappers)
         return Output(name, "sum", (summed,), is_never_null)

@@ -239,6 +239,18 @@ def test_a_total_asks_for_its_type_without_the_clock_that_steps_below_compare_wi
     )
 
 
+@pytest.mark.parametrize("call", ["count", "sum", "count_if"])
+def test_different_values_are_not_added_up(call: str) -> None:
+    reason = plan_uncut(
+        flatten(
+            f"select shop, count(*) as n, {call}(distinct amount) as t from s.sales group by 1", {}
+        ),
+        INPUTS,
+    ).refused["signed"]
+
+    assert reason.message == f"{call}(distinct sales.amount) is of different values"
+
+
 @pytest.mark.parametrize("total", ["try_sum(amount)", "avg(amount)", "coalesce(sum(amount), 1)"])
 def test_what_is_no_plain_sum_is_not_added_to(total: str) -> None:
     plan = plan_query(f"select shop, count(*) as n, {total} as t from s.sales group by 1", INPUTS)
