@@ -226,10 +226,10 @@ class OpenTables:
         return entry
 
     def _remember(
-        self, recent: OrderedDict[LogFile, _Known], file: LogFile, known: _Known, most: int
+        self, recent: OrderedDict[LogFile, _Known], file: LogFile, content: _Known, most: int
     ) -> None:
         with self._lock:
-            recent[file] = known
+            recent[file] = content
             recent.move_to_end(file)
             while len(recent) > most:
                 recent.popitem(last=False)

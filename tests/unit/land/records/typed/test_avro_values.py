@@ -119,7 +119,7 @@ def test_maps_of_any_values_are_read_with_all_their_entries() -> None:
     fastavro.schemaless_writer(file, fastavro.parse_schema(schema), record)
     own = parse_schemas([with_own_types(json.dumps(schema))])
 
-    actual = fastavro.schemaless_reader(io.BytesIO(file.getvalue()), own, None)
+    actual: Any = fastavro.schemaless_reader(io.BytesIO(file.getvalue()), own, None)
 
     assert actual == record
     assert list(actual["leaves"]) == ["b", "a"]
