@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from livemart.land.reasons import LetterReason
-from livemart.land.records.debezium.encodings import Schema, decode, fields_of, is_base64
+from livemart.land.records.debezium.encodings import (
+    UNKNOWN,
+    Schema,
+    decode,
+    fields_of,
+    is_base64,
+)
 from livemart.land.records.debezium.positions import sequence_of
 from livemart.land.records.exact_values import TEXT, MalformedError, NoRowError, parse_json
 from livemart.land.records.runs import KeyedLine
@@ -25,7 +31,6 @@ from livemart.project.spark_types import SparkType
 _IMAGE = {"c": "after", "r": "after", "u": "after", "d": "before"}
 # A database's log holds what changes no row, too.
 _HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns"})
-_UNKNOWN = SparkType("string")
 _POSTGRES = "postgresql"
 
 _PLACEHOLDER = b"__debezium_unavailable_value"
@@ -177,7 +182,7 @@ class ChangeRecords:
         for name, value in image.items():
             kind = self._kinds.get(name)
             if not _is_unavailable(value):
-                written = _UNKNOWN if kind is None or kind.name == TEXT else kind
+                written = UNKNOWN if kind is None or kind.name == TEXT else kind
                 path = name_in_path(name)
                 row[name] = decode(value, path, written, schemas.get(name), self._options)
             else:

@@ -14,7 +14,7 @@ import pytest
 
 from livemart.land.records.debezium.encodings import decode
 from livemart.land.records.exact_values import converter, parse_json
-from livemart.land.records.untyped_values import MisfitError
+from livemart.land.records.untyped_values import MisfitError, Number
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.spark_types import parse_type
 from tests.disagreeing_values import KINDS, days, microseconds
@@ -345,3 +345,15 @@ def test_digits_are_those_of_the_column_also_of_one_with_a_dot() -> None:
 
     assert decode(value, "`a.b`", kind, None, told) == {"at": "2026-03-01T12:00:00.250000"}
     assert decode(value, "a.b", kind, None, told) == {"at": "1970-01-21T12:19:26.400250"}
+
+
+def test_a_field_that_a_struct_does_not_name_is_read_as_one_that_no_column_names() -> None:
+    day = {"field": "day", **debezium("time.Date", "int32")}
+    schema = {"type": "struct", "fields": [day]}
+    rescued: dict[str, str | None] = {}
+
+    plain = decode({"day": Number(DAYS)}, "s", parse_type("struct<x:int>"), schema, NOWHERE)
+    converter(parse_type("struct<x:int>"), True)(plain, "s", rescued)
+
+    assert rescued == {"s.day": "2026-03-01"}
+    assert decode(Number(DAYS), "day", parse_type("string"), day, NOWHERE) == "2026-03-01"
