@@ -236,11 +236,17 @@ def _repeating_columns(parts: Sequence[_Part]) -> list[str]:
     _, rows = max(parts, key=lambda part: part[1].num_rows)
     # Numbers and times are sorted or random here, never repetitive enough for a dictionary.
     packed = _packed_columns(rows.schema)
-    return [it for it in rows.column_names if it not in packed and _repeats(rows.column(it))]
+    names = [name for name in _sure_names(rows.schema) if name not in packed]
+    return [name for name in names if _repeats(rows.column(name))]
 
 
 def _packed_columns(schema: pa.Schema) -> list[str]:
-    return [field.name for field in schema if _is_packed(field.type) and "." not in field.name]
+    return [name for name in _sure_names(schema) if _is_packed(schema.field(name).type)]
+
+
+def _sure_names(schema: pa.Schema) -> list[str]:
+    """Return the names of columns but those that could be the path of a field in a struct."""
+    return [name for name in schema.names if "." not in name]
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

@@ -205,6 +205,18 @@ def test_no_dictionary_holds_a_zero(tmp_path: Path) -> None:
     assert has_dictionary == [{"real", "same"}, {"same"}]
 
 
+def test_a_column_that_is_named_as_the_field_of_a_struct_gives_it_no_dictionary(
+    tmp_path: Path,
+) -> None:
+    rows = pa.table({"pair.x": ["a"] * 100, "pair": [{"x": -0.0}] * 100, "other": ["b"] * 100})
+
+    (action,) = write_files(open_storage(tmp_path), [({}, rows)])
+
+    group = pq.ParquetFile(tmp_path / action["add"]["path"]).metadata.row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    assert [it.has_dictionary_page for it in columns] == [False, False, True]
+
+
 def test_files_have_no_bounds_of_pages_and_no_bloom_filters(tmp_path: Path) -> None:
     """Readers would skip pages by them, but livemart does not ensure that they are true."""
     rows = pa.Table.from_pylist([ROW] * 100, SCHEMA)
