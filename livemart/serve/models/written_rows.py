@@ -210,7 +210,7 @@ class CsvRows:
 
     def write(self, rows: SomeRows) -> int:
         columns = self._columns
-        lines = (_csv_line(json_value(row[name], kind) for name, kind in columns) for row in rows)
+        lines = (_csv_line(_csv_value(kind, row[name]) for name, kind in columns) for row in rows)
         self._pieces.append("".join(lines).encode())
         return len(self._pieces[-1])
 
@@ -220,6 +220,13 @@ class CsvRows:
 
 def _csv_line(values: Iterable[Any]) -> str:
     return ",".join(map(_csv_field, values)) + "\r\n"
+
+
+def _csv_value(kind: str, value: Any) -> Any:
+    """Return a value as JSON values; one of kind json, which may be a text, as its JSON."""
+    if kind == "json" and value is not None:
+        return json_text(value)
+    return json_value(value, kind)
 
 
 def _csv_field(plain: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from contextlib import closing
 from dataclasses import replace
@@ -31,12 +33,16 @@ from livemart.serve.models.written_rows import (
 )
 from livemart.store.predicates import AskedRows
 from livemart.store.reader import StoreReader
+from livemart.store.served import Published, ServedModel
 from tests.serve.apps import server, site
 from tests.serve.auth.tenant_cases import ARROW, CSV, JSON
 from tests.store.stores import fill_store
 from tests.waits import PATIENCE_S
 
 COUNT = SMALL + 20
+PUBLISHED = Published(
+    1, None, datetime(2026, 3, 1, tzinfo=UTC), "e", datetime(2026, 3, 1, tzinfo=UTC)
+)
 CURSORS = RowCursors(Seal(SigningKey("k" * 32)), "m", None, "")
 # Values whose text is easily another one: each column takes them in turn.
 HARD: dict[str, pa.Array] = {
@@ -161,3 +167,13 @@ def decoded(form: type[RowWriter], written: WrittenRows | None) -> object:
         return written.body
     table = pa.ipc.open_stream(written.body).read_all()
     return repr((table.schema, table.schema.metadata, table.to_pylist()))
+
+
+def test_json_in_csv_is_written_as_json_also_where_it_is_a_text() -> None:
+    model = ServedModel("m", (("v", "json"), ("t", "string")), (), None)
+    writer = CsvRows(model, PUBLISHED)
+
+    writer.write([{"v": value, "t": "x"} for value in ("1", 1, "", None, {"a": "b"})])
+
+    rows = list(csv.reader(io.StringIO(writer.end(is_truncated=False, next_=None).decode())))
+    assert [row[0] for row in rows] == ["v", '"1"', "1", '""', "", '{"a":"b"}']
