@@ -25,6 +25,8 @@ _MOST_EXACT = 2**53 - 1
 # Kinds of a moment; those of the second name no zone.
 TIMESTAMPS = ("timestamp", "timestamp_ntz")
 _COMPACT = (",", ":")
+# A key is found by it: two of NaN are not equal, but one is itself.
+_NAN = float("nan")
 _INT_LIMITS = {"int": 2**31, "bigint": 2**63}
 
 
@@ -68,7 +70,7 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return a column's values as Python objects; nested ones as JSON values already.
 
     Times are aware and UTC (a time without a zone is kept as if it were UTC), maps are objects with
-    their entries in their order. -0.0 is 0.0: SQLite has no other zero.
+    their entries in their order. -0.0 is 0.0: SQLite has no other zero. NaN is one object.
     """
     arrow = column.type
     if pa.types.is_dictionary(arrow):
@@ -125,7 +127,7 @@ def _converter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
     if types.is_timestamp(arrow):
         return _utc if arrow.tz is not None else _as_if_utc
     if types.is_floating(arrow):
-        return lambda value: value + 0.0
+        return lambda value: _NAN if math.isnan(value) else value + 0.0
     if is_variant(arrow):
         return lambda parts: _variant_of(parts["value"], parts["metadata"])
     if types.is_struct(arrow):
@@ -221,6 +223,13 @@ def _parse_boolean(kind: str, text: str) -> bool:
     return text.lower() == "true"
 
 
+def _parse_double(kind: str, text: str) -> float:
+    # Python takes digits of any script, and underscores between them.
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return float(text)
+
+
 def _parse_decimal(kind: str, text: str) -> Decimal:
     if not re.fullmatch(r"[+-]?\d{1,40}(\.\d{1,40})?", text, re.ASCII):
         raise ValueError(text)
@@ -237,7 +246,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "int": _parse_int,
     "bigint": _parse_int,
     "boolean": _parse_boolean,
-    "double": lambda _, text: float(text),
+    "double": _parse_double,
     "decimal": _parse_decimal,
     "date": lambda _, text: date.fromisoformat(text),
     "timestamp": _parse_timestamp,

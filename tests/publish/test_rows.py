@@ -113,6 +113,24 @@ def test_another_order_of_a_map_and_another_sign_of_zero_are_published(
     assert str(by_number[2][0]) == "0.0"
 
 
+def test_a_row_whose_key_is_nan_is_updated_as_any_other(connection: sa.Connection) -> None:
+    columns = (("d", "double"), ("n", "bigint"))
+    layout = Layout("served_nan", ServedModel("measured", columns, ("d",), None))
+
+    def rows(*numbers: int, weights: tuple[int, ...]) -> pa.Table:
+        doubles = pa.array([float("nan") for _ in numbers])
+        return pa.table({"d": doubles, "n": pa.array(numbers), WEIGHT: pa.array(weights)})
+
+    fill(connection, layout, [rows(1, weights=(1,))], lambda: None)
+
+    told = apply_change(connection, layout, rows(1, 2, weights=(-1, 1)))
+
+    assert [(change.op, change.row, change.replaced) for change in told] == [
+        ("update", {"d": "NaN", "n": 2}, {"n": 1})
+    ]
+    assert str(stored(connection, layout)) == "[(nan, 2)]"
+
+
 def test_an_update_keeps_what_it_replaced_and_no_more(connection: sa.Connection) -> None:
     filled(connection, KEYED, *ROWS)
 

@@ -181,6 +181,8 @@ def test_what_json_shows_is_understood_as_a_filter(
         ("bigint", "9" * 5_000),
         ("boolean", "1"),
         ("double", "one"),
+        ("double", "1_000.5"),
+        ("double", "٣"),
         ("decimal(18,2)", "1e999999"),
         ("decimal(18,2)", "NaN"),
         ("date", "2026-02-30"),
