@@ -20,9 +20,8 @@ from livemart.store.snapshot_view import SnapshotView
 
 _WEEK = timedelta(hours=168)
 _SHARE = Decimal("0.0001")
-_CENT = Decimal("0.01")
 # More digits than any sum of decimals has.
-_EXACT = Context(prec=80)
+_EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 # name: whether the model has it for the window before, too.
 _METRICS = {
     "order_count": True,
@@ -146,7 +145,9 @@ def _dishes(facts: Facts, hours: int) -> list[Body]:
     sales = facts.of_window(hours)["sales_amount"]
 
     def share(part: Decimal) -> str | None:
-        return money((part / sales).quantize(_SHARE, rounding=ROUND_HALF_UP)) if sales else None
+        if not sales:
+            return None
+        return money(_EXACT.divide(part, sales).quantize(_SHARE, context=_EXACT))
 
     return [
         {
@@ -176,21 +177,21 @@ def _points(panes: Panes, grid: TrendGrid, facts: Facts) -> list[str]:
         f'{{"start":"{text}","order_count":null,"sales_amount":null}}'
         if index < known_from or sums_of_point is None
         else f'{{"start":"{text}","order_count":{sums_of_point[0]},'
-        f'"sales_amount":"{_cents(sums_of_point[1], scale)}"}}'
+        f'"sales_amount":"{_amount(sums_of_point[1], scale)}"}}'
         for index, (text, sums_of_point) in enumerate(zip(grid.texts, sums, strict=True))
     ]
 
 
-def _cents(units: int, scale: int) -> str:
-    """Return an amount in units of `10 ** -scale` with two digits after the point.
+def _amount(units: int, scale: int) -> str:
+    """Return an amount in units of `10 ** -scale`, with two digits after the point or more.
 
-    >>> _cents(-107, 3)
-    '-0.11'
-    >>> _cents(1250, 2)
+    >>> _amount(-1075, 3)
+    '-1.075'
+    >>> _amount(125, 1)
     '12.50'
     """
     if scale > 2 or units < 0:
-        return format(Decimal(units).scaleb(-scale, _EXACT).quantize(_CENT, context=_EXACT), "f")
+        return format(Decimal(units).scaleb(-scale, _EXACT), f".{max(scale, 2)}f")
     # Hundreds of points: whole numbers take a fifth of the time.
     whole, cents = divmod(units * 10 ** (2 - scale), 100)
     return f"{whole}.{cents:02d}"

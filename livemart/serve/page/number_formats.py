@@ -94,13 +94,16 @@ def exact(value: Any) -> str:
 
     >>> exact(Decimal("-1234567.50"))
     '-1,234,567.50'
+    >>> exact(Decimal("0.0000001"))
+    '0.0000001'
     """
     if plotted(value) is None:
         return DASH if value is None else str(value)
     if isinstance(value, float):
         is_plain = value == 0 or 1e-4 <= abs(value) < 1e15
         return f"{value:,.15g}" if is_plain else f"{value:g}"
-    return f"{value:,}"
+    # Of 0.0000001 Python would write 1E-7.
+    return f"{value:,f}" if isinstance(value, Decimal) else f"{value:,}"
 
 
 def write_marks(marks: Sequence[Decimal]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Literal
 from unicodedata import category
 
@@ -22,6 +22,8 @@ LOCALE = "en_GB"
 DASH = "\u2013"
 _SPACE = "\u00a0"
 _ARROWS = {"up": "\u25b2", "down": "\u25bc", "same": "=", "none": DASH}
+# More digits than any decimal has: Python's own context refuses to round one of more than 28.
+_ROUNDED = Context(prec=80, rounding=ROUND_HALF_UP)
 _CURRENCY = re.compile(r"[A-Z]{3}")
 
 Direction = Literal["up", "down", "same", "none"]
@@ -69,9 +71,9 @@ class LocalFormat:
         """Return `€8,243.50`, or a dash for an unknown amount."""
         if amount is None:
             return DASH
-        exact = amount.quantize(Decimal(1).scaleb(-self.digits), rounding=ROUND_HALF_UP)
+        exact = amount.quantize(Decimal(1).scaleb(-self.digits), context=_ROUNDED)
         decimals = f".{'0' * self.digits}" if self.digits else ""
-        return format_decimal(exact, format=f"{self.sign}#,##0{decimals}", locale=LOCALE)
+        return _written(exact, f"{self.sign}#,##0{decimals}")
 
     def clock(self, instant: datetime) -> str:
         """Return the time of day, `14:35`."""
@@ -121,15 +123,12 @@ def change(value: Decimal | None, last_week: Decimal | None) -> FigureChange:
     """Return the change on last week, to a tenth of a percent, half away from zero."""
     if value is None or not last_week:
         return FigureChange("none", "no comparison")
-    tenths = int(
-        (abs(value - last_week) * 1000 / abs(last_week)).quantize(
-            Decimal(1), rounding=ROUND_HALF_UP
-        )
-    )
+    with localcontext(_ROUNDED):
+        tenths = (abs(value - last_week) * 1000 / abs(last_week)).quantize(Decimal(1))
     if not tenths:
         return FigureChange("same", "unchanged from last week")
     direction: Direction = "up" if value > last_week else "down"
-    amount = format_decimal(Decimal(tenths) / 10, format="#,##0.0", locale=LOCALE)
+    amount = _written(tenths.scaleb(-1, _ROUNDED), "#,##0.0")
     return FigureChange(direction, f"{direction} {amount}{_SPACE}% on last week")
 
 
@@ -143,7 +142,8 @@ def percent(part: Decimal | None, whole: Decimal | None) -> int | None:
     """
     if part is None or not whole:
         return None
-    exact = (part * 100 / whole).quantize(Decimal(1), rounding=ROUND_HALF_UP)
+    with localcontext(_ROUNDED):
+        exact = (part * 100 / whole).quantize(Decimal(1))
     return min(max(int(exact), 0), 100)
 
 
@@ -162,3 +162,8 @@ def age(passed: timedelta) -> str:
     if hours < 24:
         return f"{hours} h {minutes % 60} min ago" if minutes % 60 else f"{hours} h ago"
     return f"{days} d {hours % 24} h ago" if hours % 24 else f"{days} d ago"
+
+
+def _written(number: Decimal, pattern: str) -> str:
+    with localcontext(_ROUNDED):
+        return format_decimal(number, format=pattern, locale=LOCALE)

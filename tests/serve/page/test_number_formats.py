@@ -36,6 +36,8 @@ OF_ALL = NumberFormats.of(PageSpec(formats=FORMS, currency="KWD"), ["amount", "v
         ("weight", 1234, "", "1,234.000"),
         ("weight", 1e300, "", "1e+300"),
         ("other", Decimal("0.10"), "EUR", "0.10"),
+        ("other", Decimal("-0.0000001"), "", "-0.0000001"),
+        ("other", Decimal("0E-8"), "", "0.00000000"),
     ],
 )
 def test_a_number_has_the_format_of_its_column(

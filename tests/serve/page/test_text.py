@@ -21,6 +21,7 @@ LISBON = LocalFormat.of("Europe/Lisbon", "EUR")
         ("JPY", "1234.5", "JP¥1,235"),
         ("KWD", "3", "KWD\u00a03.000"),
         ("EUR", "12345678901234567890.12", "€12,345,678,901,234,567,890.12"),
+        ("EUR", f"{10**35 + 1}.125", f"€{10**35 + 1:,}.13"),
         ("not a code", "3", "3.00"),
         (None, "3", "3.00"),
     ],
@@ -134,3 +135,13 @@ def test_a_window_has_one_name_in_a_sentence() -> None:
         "24 hours",
         "7 days",
     ]
+
+
+def test_figures_of_all_the_digits_of_a_decimal_are_compared() -> None:
+    large = Decimal(10**35)
+
+    assert page_text.change(large + Decimal("0.01"), large).direction == "same"
+    assert page_text.change(large, Decimal("0.01")).direction == "up"
+    assert page_text.change(large + 1, Decimal(1)).direction == "up"
+    assert page_text.percent(large * 3, large * 8) == 38
+    assert page_text.percent(large, Decimal("0.01")) == 100
