@@ -42,7 +42,8 @@ def is_usual(kind: str | None, columns: Sequence[str], code: str) -> bool:
         columns: that it names, as written.
         code: its SQL; empty while it is not compiled, and the name is believed.
 
-    A test of the rows that a `where` leaves is not usual: it says nothing of the others.
+    A test of the rows that a `where` leaves is not usual: it says nothing of the others. Nor is one
+    of `a.b` without quotes: that is a field of a struct, whatever column has the name.
 
     >>> is_usual("not_null", ["city"], "select city from m.shops where city is null")
     True
@@ -50,9 +51,11 @@ def is_usual(kind: str | None, columns: Sequence[str], code: str) -> bool:
     False
     """
     form = _FORMS.get(kind or "")
-    if form is None or not code:
+    if form is None:
         return True
+    if not code:
+        return all("." not in column or "`" in column for column in columns)
     names = [re.escape(" ".join(column.split()).strip("`")) for column in columns]
-    named = ", ?".join(f"`?{name}`?" for name in names)
+    named = ", ?".join(f"`{name}`" if "." in name else f"`?{name}`?" for name in names)
     text = " ".join(code.split()).rstrip("; ")
     return bool(names) and re.fullmatch(form.replace("{0}", named), text, re.IGNORECASE) is not None

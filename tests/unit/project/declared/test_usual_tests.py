@@ -33,6 +33,9 @@ CHECKED = (
         ("accepted_values", ["a"], CHECKED.format("a", "")),
         ("within_a_year", ["a"], "whatever {it} says"),
         ("unique", ["a"], ""),
+        ("unique", ["`a.b`"], ""),
+        ("not_null", ["`a.b`"], "select `a.b` from m.t where `a.b` is null"),
+        ("unique_combination", ["a", "b.c"], PAIRS.format("").replace("`B`", "`b.c`")),
     ],
 )
 def test_a_test_that_asks_what_its_name_says(kind: str, columns: list[str], code: str) -> None:
@@ -42,6 +45,9 @@ def test_a_test_that_asks_what_its_name_says(kind: str, columns: list[str], code
 @pytest.mark.parametrize(
     ("kind", "columns", "code"),
     [
+        ("not_null", ["a.b"], "select a.b from m.t where a.b is null"),
+        ("unique_combination", ["a", "b.c"], PAIRS.format("").replace("`B`", "b.c")),
+        ("unique", ["a.b"], ""),
         ("not_null", ["a"], "select a from m.t where a is null or trim(a) = ''"),
         ("not_null", ["a"], "select a from m.t where b is null"),
         ("not_null", ["a"], "select count(*) from m.t where a is null"),
