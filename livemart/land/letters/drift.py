@@ -27,7 +27,7 @@ def new_columns(fields: Iterable[str], columns: Sequence[str]) -> list[str]:
     names = {name.lower() for name in columns}
     added = []
     for name in sorted(set(fields)):
-        # A path of a field within a column, or a name that a path has in backticks.
+        # A path of a field within a column, or of a name in backticks.
         is_ours_or_path = name.startswith(("_", "`")) or "." in name or "[" in name
         if is_storable(name) and not is_ours_or_path and name.lower() not in names:
             added.append(name)

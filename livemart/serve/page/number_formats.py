@@ -102,7 +102,7 @@ def exact(value: Any) -> str:
     if isinstance(value, float):
         is_plain = value == 0 or 1e-4 <= abs(value) < 1e15
         return f"{value:,.15g}" if is_plain else f"{value:g}"
-    # Python would write 0.0000001 as 1E-7.
+    # Python would write 1E-7 for 0.0000001.
     return f"{value:,f}" if isinstance(value, Decimal) else f"{value:,}"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from livemart.land.reasons import LetterReason
 from livemart.land.records.debezium.encodings import (
-    UNDECLARED,
+    UNNAMED,
     Schema,
     decode,
     fields_of,
@@ -182,7 +182,7 @@ class ChangeRecords:
         for name, value in image.items():
             kind = self._kinds.get(name)
             if not _is_unavailable(value):
-                written = UNDECLARED if kind is None or kind.name == TEXT else kind
+                written = UNNAMED if kind is None or kind.name == TEXT else kind
                 path = name_in_path(name)
                 row[name] = decode(value, path, written, schemas.get(name), self._options)
             else:

@@ -25,7 +25,7 @@ from livemart.project.spark_types import SparkType
 
 Schema = Mapping[str, Any]
 # The type by which a field is read that no column, or struct, names.
-UNDECLARED = SparkType("string")
+UNNAMED = SparkType("string")
 _MAX_SCALE = 400
 _INTEGER = re.compile(r"-?[0-9]{1,20}\Z")
 _ISO_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})Z\Z")
@@ -88,7 +88,7 @@ def decode(
                 name: decode(
                     item,
                     f"{path}.{name_in_path(name)}",
-                    members.get(name, UNDECLARED),
+                    members.get(name, UNNAMED),
                     fields.get(name),
                     options,
                 )
