@@ -13,10 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from livemart.land.reasons import LetterReason
+from livemart.epoch import epoch_moment, timestamp_text
 from livemart.land.records.exact_values import MalformedError, decode_text, refuse_characters
 from livemart.land.records.judge import Chunk, Group, Refused, all_refused
 from livemart.land.records.messages.message import Message, Record
+from livemart.land.records.untyped_values import DOES_NOT_FIT, MisfitError
 from livemart.project.landing_columns import RESCUED
 from livemart.project.record_logs.message_parts import TOMBSTONE
 
@@ -47,13 +48,10 @@ class PartColumns:
             for message in messages:
                 try:
                     values[message.offset] = read(message)
-                except MalformedError as error:
+                except (MalformedError, MisfitError) as error:
                     detail = f"{part} of the message: {error}"
                     self.refused[message.offset] = Refused(
-                        message.offset,
-                        LetterReason.MALFORMED_RECORD,
-                        detail,
-                        message.content or b"",
+                        message.offset, error.code, detail, message.content or b""
                     )
             self._values[column] = values
 
@@ -74,7 +72,10 @@ class PartColumns:
 
 
 def _reader(part: str, kind: pa.DataType) -> Callable[[Message], Any]:
-    """Return the function that reads a part for a column of a type; it raises MalformedError."""
+    """Return the function that reads a part for a column of a type.
+
+    It raises MalformedError or MisfitError.
+    """
     match part:
         case "key":
             return _key_text if pa.types.is_string(kind) else attrgetter("key")
@@ -88,12 +89,24 @@ def _reader(part: str, kind: pa.DataType) -> Callable[[Message], Any]:
 
 
 _PLAIN: Mapping[str, Callable[[Message], Any]] = {
-    "timestamp": attrgetter("timestamp_us"),
+    "timestamp": lambda message: _moment(message.timestamp_us),
     "topic": attrgetter("topic"),
     "partition": attrgetter("partition"),
     "offset": attrgetter("offset"),
     TOMBSTONE: lambda message: message.content is None,
 }
+
+
+def _moment(micros: int | None) -> int | None:
+    if micros is None:
+        return None
+    try:
+        epoch_moment(micros)
+    except OverflowError:
+        # A producer may name any time.
+        text = timestamp_text(micros * 1_000)
+        raise MisfitError(f'"{text}"{DOES_NOT_FIT}timestamp') from None
+    return micros
 
 
 def _text(raw: bytes | None, prefix: str = "") -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -88,3 +89,26 @@ def test_a_part_that_is_no_text_refuses_its_own_message_alone(
     assert len(filled) == 1
     (refused,) = columns.refused_chunk().refused
     assert (refused.line, refused.record, refused.detail) == (1, b"c", detail)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [
+        (2**63 - 1, "+292278994-08-17T07:12:55.807000"),
+        (253_402_300_800_000, "+10000-01-01T00:00:00"),
+        (-62_135_596_800_001, "0000-12-31T23:59:59.999000"),
+    ],
+)
+def test_a_time_beyond_the_calendar_refuses_its_own_message_alone(
+    milliseconds: int, shown: str
+) -> None:
+    last = Message(2, b"d", timestamp_us=253_402_300_799_999_999)
+
+    filled, columns = values(
+        "timestamp", "timestamp", Message(1, b"c", timestamp_us=milliseconds * 1000), last
+    )
+
+    assert filled == [datetime.max.replace(tzinfo=UTC)]
+    (refused,) = columns.refused_chunk().refused
+    assert (refused.line, refused.code) == (1, "TYPE_MISMATCH")
+    assert refused.detail == f'timestamp of the message: "{shown}" does not fit timestamp'
