@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from livemart.arrow.bags import row_codes
-from livemart.land.records.schema import LANDING_FIELDS, RESCUED_TYPE
+from livemart.land.records.schema import LANDING_FIELDS
 from livemart.land.records.untyped_values import name_in_path
 from livemart.land.upsert.event_time import find_moved
 from livemart.land.upsert.winners import KeyVersions, Winners, canonical_text, decide
@@ -247,7 +247,7 @@ def _without(fields: Mapping[str, str | None], names: Iterable[str]) -> dict[str
 
 def _with_rescued(rows: pa.Table, rescued: Sequence[Mapping[str, str | None]]) -> pa.Table:
     maps = [sorted(fields.items()) or None for fields in rescued]
-    return _with_column(rows, RESCUED, pa.array(maps, RESCUED_TYPE))
+    return _with_column(rows, RESCUED, pa.array(maps, rows.schema.field(RESCUED).type))
 
 
 def _with_column(rows: pa.Table, name: str, column: Any) -> pa.Table:
