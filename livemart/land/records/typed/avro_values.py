@@ -26,7 +26,8 @@ _MOST_DECIMAL_BYTES = 1_024
 _MOST_SCALE = 1_024
 _EXACT = Context(prec=MAX_PREC)
 _INTERVAL_BYTES = 12
-_MAP = "map"
+# Not `map`: Iceberg calls an array of any keys and values so, which lands as an array.
+_ENTRIES = "livemart-entries"
 _PREFIXES = {ISO: "livemart-", SPARK_2: "livemart-spark-2-"}
 _BIG_DECIMAL = {
     "type": "record",
@@ -65,7 +66,7 @@ def _spell_out_entries(schema: dict[str, Any], name: str) -> None:
     """Make the array of a map, whose bytes are the same, with records of this name."""
     fields = [{"name": "key", "type": "string"}, {"name": "value", "type": schema.pop("values")}]
     items = {"type": "record", "name": name, "fields": fields}
-    schema.update({"type": "array", "items": items, "logicalType": _MAP})
+    schema.update({"type": "array", "items": items, "logicalType": _ENTRIES})
 
 
 def _has_scale(schema: Any) -> bool:
@@ -84,6 +85,7 @@ def _register() -> None:
         for name, read in _readers(calendar).items():
             kind, logical = name.split("-", 1)
             LOGICAL_READERS[f"{kind}-{prefix}{logical}"] = _for_fastavro(read)
+    LOGICAL_READERS[f"array-{_ENTRIES}"] = _for_fastavro(_whole_map)
 
 
 def _for_fastavro(read: _Read) -> Callable[..., Any]:
@@ -97,7 +99,6 @@ def _readers(calendar: Calendar) -> dict[str, _Read]:
         "int-date": lambda days, _: calendar.day(days),
         "int-time-millis": lambda count, _: time_text(count * 1_000_000),
         "long-time-micros": lambda count, _: time_text(count * 1_000),
-        f"array-{_MAP}": lambda entries, _: whole_map([(it["key"], it["value"]) for it in entries]),
         "bytes-decimal": _decimal,
         "fixed-decimal": _decimal,
         "bytes-big-decimal": _big_decimal,
@@ -111,6 +112,10 @@ def _readers(calendar: Calendar) -> dict[str, _Read]:
         for local, zone in {"": "+00:00", "local-": ""}.items():
             readers[f"long-{local}timestamp-{name}"] = _moment(calendar, unit, zone)
     return readers
+
+
+def _whole_map(entries: Any, _: Any) -> Any:
+    return whole_map([(entry["key"], entry["value"]) for entry in entries])
 
 
 def _moment(calendar: Calendar, unit: int, zone: str) -> _Read:

@@ -125,6 +125,32 @@ def test_maps_of_any_values_are_read_with_all_their_entries() -> None:
     assert list(actual["leaves"]) == ["b", "a"]
 
 
+@pytest.mark.parametrize(
+    ("items", "value"),
+    [
+        (
+            {
+                "type": "record",
+                "name": "Entry",
+                "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "string"}],
+            },
+            [{"key": 1, "value": "a"}, {"key": 1, "value": "b"}],
+        ),
+        ("int", [1, 2]),
+    ],
+)
+def test_an_array_whose_schema_calls_it_a_map_is_an_array(items: Any, value: Any) -> None:
+    kind = {"type": "array", "items": items, "logicalType": "map"}
+    schema = {"type": "record", "name": "r", "fields": [{"name": "pairs", "type": kind}]}
+    file = io.BytesIO()
+    fastavro.schemaless_writer(file, fastavro.parse_schema(schema), {"pairs": value})
+    own = parse_schemas([with_own_types(json.dumps(schema))])
+
+    actual: Any = fastavro.schemaless_reader(io.BytesIO(file.getvalue()), own, None)
+
+    assert actual == {"pairs": value}
+
+
 def test_types_of_fastavro_stay_as_they_are() -> None:
     before = dict(LOGICAL_READERS)
 
