@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from livemart.delta.cache import FileCache
 from livemart.delta.log import LogEntry, LogFile, has_commits, log_file, read_entry
+from livemart.delta.properties import CHECKPOINT_INTERVAL
 from livemart.delta.tags import Tag
 from livemart.delta.version import SharedFiles, TableVersion, version_gone
 from livemart.errors import RefreshError
@@ -177,7 +178,8 @@ class OpenTables:
     def is_tagged(self, relation: str, tag: Tag) -> bool:
         """Return whether a table carries a batch, or a later one, at the version last looked up.
 
-        The first answer reads all commits since the checkpoint; later ones read the new commits.
+        The first answer reads all commits since the checkpoint; later ones read the new commits,
+        if these are fewer.
         """
         handle = self._handle(relation)
         with handle.lock:
@@ -185,13 +187,13 @@ class OpenTables:
             version = handle.index.version
             entries: list[LogEntry | None] = [None]
             before, newest = handle.transactions.get(tag.app_id, (None, None))
-            if before is not None:
+            if before is not None and version - before <= CHECKPOINT_INTERVAL:
                 entries = [self.entry(relation, it) for it in range(before + 1, version + 1)]
             for entry in entries:
                 if entry is None:
                     newest = handle.table.transaction_version(tag.app_id)
-                else:
-                    newest = entry.transactions.get(tag.app_id, newest)
+                    break
+                newest = entry.transactions.get(tag.app_id, newest)
             handle.transactions[tag.app_id] = (version, newest)
             return newest is not None and newest >= tag.version
 

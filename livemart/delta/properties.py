@@ -26,6 +26,9 @@ def retention_properties(retention: timedelta) -> Mapping[str, str]:
     return dict.fromkeys(names, f"interval {count} {unit}")
 
 
+CHECKPOINT_INTERVAL = 10
+"""Commits of a table from one checkpoint of its log to the next."""
+
 # Deletion vectors and clustering are off because the small-change committer refuses such tables.
 TABLE_PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "true",
@@ -33,7 +36,7 @@ TABLE_PROPERTIES: Mapping[str, str] = {
     **retention_properties(RETENTION),
     # Upkeep removes old entries: no other program knows which versions have readers.
     "delta.enableExpiredLogCleanup": "false",
-    "delta.checkpointInterval": "10",
+    "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
 }
 
 
@@ -43,4 +46,4 @@ def is_checkpointed(relation: str, version: int) -> bool:
     Which one depends on the table's name: tables that are all committed in each batch take turns.
     """
     turn = version + crc32(relation.encode())
-    return turn % int(TABLE_PROPERTIES["delta.checkpointInterval"]) == 0
+    return turn % CHECKPOINT_INTERVAL == 0

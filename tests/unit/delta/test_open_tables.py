@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from livemart.delta.log import log_name
+from livemart.delta.properties import is_checkpointed
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
@@ -166,17 +167,20 @@ def test_a_table_made_again_has_no_tag_of_the_one_before(warehouse: Warehouse) -
     assert [warehouse.is_tagged(RELATION, tag(number)) for number in (1, 2)] == [True, False]
 
 
-def test_a_tag_of_a_commit_whose_entry_is_gone_is_found(
-    warehouse: Warehouse, replays: Mock
+@pytest.mark.parametrize("commits", [5, 28])
+def test_tags_of_commits_whose_entries_are_gone_are_found_at_once(
+    warehouse: Warehouse, replays: Mock, commits: int
 ) -> None:
-    assert not _filled(warehouse).is_tagged(RELATION, tag(2))
-    other = Warehouse(warehouse.root)
-    for number in range(2, 30):
-        other.commit(
-            RELATION, diff((number, "a", 0, 1)), Tag("other", number) if number > 2 else tag(2)
-        )
+    last = next(it for it in range(commits + 3, commits + 13) if is_checkpointed(RELATION, it))
+    other = _filled(Warehouse(warehouse.root))
+    for number in range(2, last - commits + 1):
+        other.commit(RELATION, diff((number, "a", 0, 1)), Tag("other", number))
+    assert not warehouse.is_tagged(RELATION, tag(2))
+    for number in range(last - commits + 1, last + 1):
+        of_batch = tag(2) if number == last - commits + 1 else Tag("other", number)
+        other.commit(RELATION, diff((number, "a", 0, 1)), of_batch)
     replays.reset_mock()
-    warehouse.storage(RELATION).delete(map(log_name, range(3)))
+    warehouse.storage(RELATION).delete(map(log_name, range(last - 1)))
 
     assert warehouse.is_tagged(RELATION, tag(2))
     assert replays.call_count == 1
