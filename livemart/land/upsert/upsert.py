@@ -11,7 +11,7 @@ A delete leaves no values. The value of a field that no column names is a rescue
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from livemart.arrow.bags import row_codes
 from livemart.land.records.schema import LANDING_FIELDS
-from livemart.land.records.untyped_values import name_in_path
+from livemart.land.records.untyped_values import first_name
 from livemart.land.upsert.event_time import find_moved
 from livemart.land.upsert.winners import KeyVersions, Winners, canonical_text, decide
 from livemart.project.graph import RowRules, SourceTable
@@ -198,13 +198,13 @@ class _Versions:
             return None
         is_column = name in self._rows.column_names
         value = self._rows.column(name)[position].as_py() if is_column else None
-        text = canonical_text({"column": value, "rescued": self._rescued_value(name, position)})
+        text = canonical_text({"column": value, "rescued": self._rescued_of(name, position)})
         return _Source(sequence, bool(self._is_delete[position]), text, position)
 
-    def _rescued_value(self, name: str, position: int) -> list[str | None]:
-        """Return the value that a version has for a field that no column names, if it has one."""
-        path, fields = name_in_path(name), self._rescued[position]
-        return [fields[path]] if path in fields else []
+    def _rescued_of(self, name: str, position: int) -> dict[str, str | None]:
+        """Return what is rescued of a field in a version: all of it, or fields within it."""
+        fields = self._rescued[position]
+        return {path: value for path, value in fields.items() if first_name(path) == name}
 
     def rows_at(
         self, positions: np.ndarray, values: Mapping[int, tuple[Kept, Mapping[str, int | None]]]
@@ -228,8 +228,8 @@ class _Versions:
         for top, change in zip(positions.tolist(), changed, strict=True):
             fields = _without(self._rescued[top], change[0] if change else ())
             for name, source in (change[1] if change else {}).items():
-                for value in () if source is None else self._rescued_value(name, source):
-                    fields[name_in_path(name)] = value
+                if source is not None:
+                    fields |= self._rescued_of(name, source)
             rescued.append(fields)
         return _with_rescued(rows, rescued)
 
@@ -239,10 +239,9 @@ def _rescued(rows: pa.Table) -> list[dict[str, str | None]]:
     return [dict(fields or ()) for fields in rows.column(RESCUED).to_pylist()]
 
 
-def _without(fields: Mapping[str, str | None], names: Iterable[str]) -> dict[str, str | None]:
-    """Return rescued fields without those of some names."""
-    paths = set(map(name_in_path, names))
-    return {path: value for path, value in fields.items() if path not in paths}
+def _without(fields: Mapping[str, str | None], names: Collection[str]) -> dict[str, str | None]:
+    """Return rescued fields without those of some names, and those within these."""
+    return {path: value for path, value in fields.items() if first_name(path) not in names}
 
 
 def _with_rescued(rows: pa.Table, rescued: Sequence[Mapping[str, str | None]]) -> pa.Table:

@@ -206,12 +206,22 @@ def test_a_version_without_a_value_gives_none() -> None:
     assert row["_kept_values"] == [("note", "1"), ("tags", "1")]
 
 
+def test_fields_that_are_rescued_within_a_kept_value_are_kept_with_it() -> None:
+    first = version("1", note="a", _rescued_data=[("note.x", "1"), ("notes", "2")])
+    later = version("2", "note", _rescued_data=[("notes", "3")])
+    [row], _ = arrive([first], [later])
+    [reversed_row], _ = arrive([later], [first])
+
+    assert (row["note"], row["_rescued_data"]) == ("a", [("note.x", "1"), ("notes", "3")])
+    assert reversed_row == row
+
+
 def test_stored_rows_are_compared_as_their_records_were() -> None:
     rows = pa.Table.from_pylist(
         [
             version("2", "note", note="kept", tags=["b"]),
             version("1", note="a", tags=["c"]),
-            version("3", "tip", _rescued_data=[("tip", "kept"), ("who", "d")]),
+            version("3", "tip", _rescued_data=[("tip", "kept"), ("tip.x", "kept"), ("who", "d")]),
         ],
         KEEPING,
     )
