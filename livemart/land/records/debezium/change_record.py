@@ -69,6 +69,7 @@ class ChangeRecords:
         options: EnvelopeOptions,
     ) -> None:
         self._kinds = {name: kind for name, kind in columns if name not in ENVELOPE_COLUMNS}
+        self._paths = {name: name_in_path(name) for name in self._kinds}
         self._keys = keys
         self._options = options
 
@@ -183,7 +184,7 @@ class ChangeRecords:
             kind = self._kinds.get(name)
             if not _is_unavailable(value):
                 written = UNNAMED if kind is None or kind.name == TEXT else kind
-                path = name_in_path(name)
+                path = self._paths.get(name) or name_in_path(name)
                 row[name] = decode(value, path, written, schemas.get(name), self._options)
             else:
                 # Drift may bring the column, with this very record's earlier version.
