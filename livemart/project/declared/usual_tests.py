@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 _NAME = r"(?:`[^`]+`|\w+)"
+_QUOTED = re.compile(r"`(?:[^`]|``)+`")
 _TABLE = rf"{_NAME}(?:\.{_NAME}){{0,2}}"
 _VALUES = r"\((?:[^()']|'(?:[^'\\]|\\.)*')+\)"
 _PAIRS = (
@@ -54,7 +55,7 @@ def is_usual(kind: str | None, columns: Sequence[str], code: str) -> bool:
     if form is None:
         return True
     if not code:
-        return all("." not in column or "`" in column for column in columns)
+        return all("." not in column or _QUOTED.fullmatch(column) for column in columns)
     names = [re.escape(" ".join(column.split()).strip("`")) for column in columns]
     named = ", ?".join(f"`{name}`" if "." in name else f"`?{name}`?" for name in names)
     text = " ".join(code.split()).rstrip("; ")

@@ -96,6 +96,7 @@ def test_a_view_may_have_any_name(tmp_path: Path) -> None:
 def test_a_text_is_parsed_once_for_all_questions_of_a_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    table_columns.selected_items.cache_clear()
     counted = Mock(wraps=parse)
     monkeypatch.setattr(table_columns, "parse", counted)
     before = project(tmp_path, "select a as known_before from t")

@@ -48,6 +48,7 @@ def test_a_test_that_asks_what_its_name_says(kind: str, columns: list[str], code
         ("not_null", ["a.b"], "select a.b from m.t where a.b is null"),
         ("unique_combination", ["a", "b.c"], PAIRS.format("").replace("`B`", "b.c")),
         ("unique", ["a.b"], ""),
+        ("unique", ["a.`b`"], ""),
         ("not_null", ["a"], "select a from m.t where a is null or trim(a) = ''"),
         ("not_null", ["a"], "select a from m.t where b is null"),
         ("not_null", ["a"], "select count(*) from m.t where a is null"),
