@@ -10,6 +10,14 @@ region keys=(restaurant_id) unique=(restaurant_id);
 select restaurant_id, count(*) as orders, cast(coalesce(sum(amount), 0) as decimal(18, 2)) as amount from bronze.orders group by 1;
 signed groups keys=(restaurant_id) unique=(restaurant_id);
 
+# title: totals of the rows of a filter are additive
+select restaurant_id, count(*) as orders, count(*) filter (where status = 'placed') as placed, sum(amount) filter (where status = 'placed') as spent from bronze.orders group by 1;
+signed groups keys=(restaurant_id) unique=(restaurant_id);
+
+# title: a filtered count does not tell which groups are empty
+select restaurant_id, count(*) filter (where status = 'placed') as placed from bronze.orders group by 1;
+region keys=(restaurant_id) unique=(restaurant_id);
+
 # title: min, max and avg are recomputed by key
 select restaurant_id, min(amount) as lowest, max(amount) as highest, avg(amount) as mean from bronze.orders group by 1;
 region keys=(restaurant_id) unique=(restaurant_id);

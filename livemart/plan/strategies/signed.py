@@ -375,6 +375,7 @@ def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
     if gate.passes(_beside_clock(expr)):
         return Output(name, "key")
     call, wrappers = _stripped(expr)
+    is_filtered = any(isinstance(wrapper, exp.Filter) for wrapper in wrappers)
     if isinstance(call.this, exp.Distinct):
         raise not_additive(f"{sql_of(expr)} is of different values")
     if isinstance(call, exp.Count):
@@ -382,7 +383,7 @@ def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
             raise not_additive(f"{sql_of(expr)} is no plain count")
         counted = call.this
         is_rows = counted is None or isinstance(counted, exp.Star | exp.Literal)
-        return Output(name, "count_rows" if is_rows else "count", (), True)
+        return Output(name, "count_rows" if is_rows and not is_filtered else "count", (), True)
     if function_name(call) == "count_if" and all(map(_holds_count, wrappers)):
         return Output(name, "count", (), True)
     if isinstance(call, exp.Sum):
@@ -417,14 +418,14 @@ def _beside_clock(expr: Expr) -> Expr:
 
 
 def _stripped(expr: Expr) -> tuple[Expr, list[Expr]]:
-    """Return the aggregate call below casts, parentheses and coalesce(..., 0), and these."""
+    """Return the aggregate call below casts, parentheses, coalesce(..., 0), FILTER, and these."""
     wrappers: list[Expr] = []
-    while isinstance(expr := bare(expr), exp.Cast | exp.Coalesce):
+    while isinstance(expr := bare(expr), exp.Cast | exp.Coalesce | exp.Filter):
         # Without ANSI mode the parser reads CAST as TRY_CAST, a subclass of Cast.
         if isinstance(expr, exp.Cast):
             if expr.to.this not in _EXACT_TYPES:
                 raise not_additive(f"{sql_of(expr)} is no integer and no decimal")
-        else:
+        elif isinstance(expr, exp.Coalesce):
             default = bare(expr.expressions[0])
             is_zero = default.is_number and float(default.name) == 0
             if len(expr.expressions) != 1 or not is_zero:
@@ -438,9 +439,13 @@ def _steps(expr: Expr) -> tuple[tuple[str, bool], ...]:
     """Return SUM(w0) and the calls around it, inside out; a copy of the tree is changed."""
     call, wrappers = _stripped(expr.copy())
     call.set("this", exp.column(_ARGUMENT))
+    for wrapper in wrappers:
+        if isinstance(wrapper, exp.Filter):
+            # It reads columns of the rows, and changes no type.
+            wrapper.replace(call)
+    steps = [call, *(it for it in reversed(wrappers) if not isinstance(it, exp.Filter))]
     return tuple(
-        (sql_of(step), isinstance(step, exp.Cast) and bool(step.args.get("safe")))
-        for step in (call, *reversed(wrappers))
+        (sql_of(step), isinstance(step, exp.Cast) and bool(step.args.get("safe"))) for step in steps
     )
 
 

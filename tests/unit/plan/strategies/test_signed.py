@@ -216,6 +216,50 @@ def test_every_step_to_a_total_is_for_spark_to_judge() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("total", "role"),
+    [
+        ("count(*) filter (where amount > 1)", "count"),
+        ("count(1) filter (where amount > 1)", "count"),
+        ("cast(count(amount) filter (where shop <> 'a') as int)", "count"),
+        ("count_if(amount > 1) filter (where shop <> 'a')", "count"),
+        ("sum(amount) filter (where shop <> 'a')", "sum"),
+        ("coalesce((sum(amount) filter (where shop <> 'a')), 0)", "sum"),
+    ],
+)
+def test_totals_of_the_rows_of_a_filter_are_added_up(total: str, role: str) -> None:
+    strategy = signed(f"select shop, {total} as t, count(*) as n from s.sales group by 1")
+
+    assert strategy.outputs is not None
+    assert [output.role for output in strategy.outputs] == ["key", role, "count_rows"]
+    assert strategy.outputs[1].is_never_null == (role == "count" or "coalesce" in total)
+
+
+def test_a_filter_takes_no_part_in_the_types_of_a_total() -> None:
+    strategy = signed(
+        "select shop, count(*) as n, cast(coalesce((sum(amount) filter (where shop <> 'a')), 0)"
+        " as decimal(18, 2)) as t from s.sales group by 1"
+    )
+
+    assert strategy.outputs is not None
+    (summed,) = strategy.outputs[2].summed
+    assert list(map(str, summed.arguments)) == ["select distinct amount as w0 from __present_0__"]
+    assert summed.steps == (
+        ("SUM(w0)", False),
+        ("coalesce((SUM(w0)), 0)", False),
+        ("cast(coalesce((SUM(w0)), 0) as decimal(18, 2))", False),
+    )
+
+
+def test_a_filtered_count_does_not_tell_which_groups_are_left() -> None:
+    reason = plan_uncut(
+        flatten("select shop, count(*) filter (where amount > 1) as n from s.sales group by 1", {}),
+        INPUTS,
+    ).refused["signed"]
+
+    assert reason.message == "no count of all rows is selected"
+
+
 def test_a_total_asks_for_its_type_without_the_clock_that_steps_below_compare_with() -> None:
     inputs = Inputs(
         columns={"s.sales": ("shop", "amount", "sold_at"), "s.clock": ("as_of",)},
