@@ -27,7 +27,7 @@ from livemart.plan.cut import Cut, hole_of, with_columns
 from livemart.plan.relations.aggregate_calls import aggregate_calls, specification, with_wrappers
 from livemart.plan.relations.relation import bare
 from livemart.plan.sql.determinism import function_name
-from livemart.plan.sql.flatten import Occurrence
+from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.functions import GENERATORS
 from livemart.plan.sql.parse import parse
 from livemart.plan.sql.template import Template, separated, template
@@ -119,14 +119,19 @@ def cut_windows(part: BlockPart, by: Collection[str]) -> Cut | None:
 def cut_keys(part: BlockPart) -> Cut | None:
     """Return a query whose stage has the keys of its groups or windows as well.
 
-    The rest leaves them out: they confine a change where no output column does.
+    The rest leaves them out: they confine a change where no output column does. It compares the
+    rows of groups that are DISTINCT.
     """
     select, flat = part.tree, part.named
     if not isinstance(select, exp.Select) or flat is None:
         return None
     if any(map(select.args.get, ("limit", "offset"))):
         return None
-    group = select.args.get("group")
+    group, distinct = select.args.get("group"), ""
+    if group is not None and select.args.get("distinct"):
+        if (rows := _without_distinct(flat, part.begin)) is None:
+            return None
+        flat, distinct = rows, "distinct "
     partitions_ = {_partition(window): window for window in _windows(select)}
     if group is not None and not partitions_ and group.find(*_SETS) is None:
         keys = group.expressions
@@ -144,8 +149,18 @@ def cut_keys(part: BlockPart) -> Cut | None:
         return None
     stage = numbered(stage)
     columns = f"* except ({', '.join(map(quoted, hidden))})"
-    cut = put_back(part, stage, template(f"select {columns} from ", hole_of(stage)))
+    cut = put_back(part, stage, template(f"select {distinct}{columns} from ", hole_of(stage)))
     return replace(cut, keeps_rows=group is None)
+
+
+def _without_distinct(flat: Flat, begin: int) -> Flat | None:
+    """Return a SELECT DISTINCT with all of its rows; None if it is of some columns alone."""
+    select, distinct, behind, *_ = outside_of_brackets(flat.text, begin)
+    words = [it.token_type for it in (select, distinct)]
+    if words != [TokenType.SELECT, TokenType.DISTINCT] or behind.token_type is TokenType.ON:
+        return None
+    rest = flat.cut(distinct.end + 1, len(flat.text))
+    return Flat(template(flat.cut(0, distinct.start), rest).pieces)
 
 
 def _cut_beside_star(

@@ -193,3 +193,7 @@ full reason=GLOBAL_AGG;
 # title: a union behind names of its own, in a query with names
 with o as (select restaurant_id, amount from bronze.orders where status = 'placed'), f as (with t as (select restaurant_id, sum(amount) as spent from o group by 1) select 'all' as which, sum(spent) as spent from t union all select 'most', max(spent) from t) select which, spent from f where spent > 0;
 signed rows keys=(which, spent) stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) stage_2=(staged) stage_3=(staged) last=(with f as (select * from stage_3) select which, spent from f where spent > 0);
+
+# title: distinct totals of groups whose key is not selected
+select distinct sum(amount) as spent, count(*) as orders from bronze.orders group by restaurant_id;
+region keys=(spent, orders) unique=(spent, orders) stage_1=(signed groups keys=(__livemart_key_1) unique=(__livemart_key_1)) last=(select distinct * except (`__livemart_key_1`) from stage_1);

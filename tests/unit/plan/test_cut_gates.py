@@ -221,6 +221,22 @@ def test_windows_that_gain_nothing_or_may_mean_something_else_are_not_cut(text: 
             "select * except (`__livemart_key_1`) from stage",
         ),
         (
+            "top",
+            "select Distinct max(x) as m, count(distinct y) as n from a.t as t group by k"
+            " order by m",
+            "select max(x) as m, count(distinct y) as n, k as `__livemart_key_1` from a.t as t"
+            " group by k order by m",
+            "select distinct * except (`__livemart_key_1`) from stage",
+        ),
+        (
+            "cte",
+            "with c as (select distinct sum(x) as s from a.t group by k, y) select s from c",
+            "select sum(x) as s, k as `__livemart_key_1`, y as `__livemart_key_2` from a.t as `t`"
+            " group by k, y",
+            "with c as (select distinct * except (`__livemart_key_1`, `__livemart_key_2`)"
+            " from stage) select s from c",
+        ),
+        (
             "value",
             "select k from a.t as t where x > (select max(z) from a.u as u where k = 1 group by k)",
             "select max(z) as __livemart_value, k as `__livemart_key_1` from a.u as u where k = 1"
@@ -243,8 +259,9 @@ def test_keys_that_are_not_selected_are_columns_of_a_stage(
         ("top", "select max(x) as m from a.t as t group by rollup (k)"),
         ("top", "select max(x) from a.t as t group by k"),
         ("top", "select max(x) as m from a.t as t group by k limit 3"),
-        # With another column more rows would be distinct.
-        ("top", "select distinct max(x) as m from a.t as t group by k"),
+        # The stage would have all rows, and the keys of DISTINCT ON are not all of its columns.
+        ("top", "select distinct rank() over (partition by k order by x) as m from a.t as t"),
+        ("top", "select distinct on (m) max(x) as m from a.t as t group by k"),
         ("top", "select x, max(x) over (partition by k) as m, 1 as n from a.t as t group by k, x"),
         ("top", "select x, max(x) over (order by k) as m from a.t as t"),
     ],

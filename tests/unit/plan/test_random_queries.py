@@ -144,6 +144,9 @@ _QUERIES = {
                 date_trunc('hour', (select moment from s.c)) as hour
         )
         select p.now, p.hour, u.k, u.v from p left join s.u as u on u.v > 0""",
+    "distinct totals of groups whose key is not selected": """
+        select distinct count(*) as n, max(t.y) as most
+        from s.t as t left join s.u as u on t.k = u.k group by u.g, t.x""",
     "groups with constant rows": """
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,
