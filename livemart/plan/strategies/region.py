@@ -120,9 +120,13 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     region: shop_id
     affected: select distinct shop_id as w0 from touched_orders
     read: orders, where shop_id = w0
-    >>> show("select distinct max(amount) as most from raw.orders group by shop_id")
-    full: KEY_NOT_IN_OUTPUT: no output column confines a change: GROUP BY most; GROUP BY
-        orders.shop_id
+    >>> show(
+    ...     "select distinct rank() over (partition by shop_id order by amount) as place"
+    ...     " from raw.orders"
+    ... )
+    full: KEY_NOT_IN_OUTPUT: no output column confines a change: GROUP BY place; PARTITION
+        BY orders.shop_id. place is computed by a window: a change may move rows to any
+        group
     """
     top = query.top
     gates = [relation for relation in top.walk() if isinstance(relation, Gate)]
