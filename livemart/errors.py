@@ -9,6 +9,7 @@ import difflib
 import errno
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -53,7 +54,12 @@ class ConfigErrors(ConfigError):
         self.errors = tuple(errors)
 
     def __str__(self) -> str:
-        return "\n".join(str(error) for error in self.errors)
+        """Return all errors; of neighbours with one hint, the last alone has it."""
+        lines = []
+        for error, following in zip_longest(self.errors, self.errors[1:]):
+            is_last = following is None or following.hint != error.hint
+            lines.append(str(error) if is_last else f"{error.code}: {error.message}")
+        return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.errors,)

@@ -1,4 +1,4 @@
-"""Attaches livemart to the dbt-spark of this process: connections, macros, every compile error.
+"""Attaches livemart to the dbt-spark of this process: connections, macros, every mistake at once.
 
 Used by `Dbt` for one invocation at a time, and for good by plain dbt: in a prepared terminal all of
 it, in any other the clock's macros alone.
@@ -92,6 +92,72 @@ def attached(
     finally:
         os.environ.pop(_WAREHOUSE, None)
         os.environ.update(before)
+
+
+@contextmanager
+def every_parse_error() -> Iterator[list[Exception]]:
+    """Let dbt read all files, and yield the list of their errors; dbt stops at the first.
+
+    It stops after a step that has errors: the next one would complain of what they leave out. The
+    steps are YAML and macros, then nodes, then what nodes name, then their descriptions.
+    """
+    from dbt.parser import (
+        base,
+        docs,
+        fixtures,
+        functions,
+        generic_test,
+        macros,
+        read_files,
+        schemas,
+        snapshots,
+    )
+    from dbt.parser import manifest as parsed
+
+    errors: list[Exception] = []
+
+    def noting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*arguments: Any, **options: Any) -> Any:
+            try:
+                return function(*arguments, **options)
+            except Exception as error:
+                errors.append(error)
+
+        return noted
+
+    def ending(step: Callable[..., Any]) -> Callable[..., Any]:
+        def begun(*arguments: Any, **options: Any) -> Any:
+            if errors:
+                # Not one of them: it would lead to this place instead of to its file.
+                raise InterruptedError("dbt cannot read all files")
+            return step(*arguments, **options)
+
+        return begun
+
+    parsers: tuple[Any, ...] = (
+        *(base.SQLParser, docs.DocumentationParser, fixtures.FixtureParser),
+        *(functions.FunctionParser, generic_test.GenericTestParser, macros.MacroParser),
+        *(schemas.SchemaParser, snapshots.SnapshotParser),
+    )
+    loader: Any = parsed.ManifestLoader
+    names = (
+        *("_process_sources_for_node", "_process_sources_for_exposure", "_process_refs"),
+        *("_process_docs_for_node", "_process_docs_for_source", "_process_docs_for_macro"),
+        *("_process_metrics_for_node", "_process_functions_for_node"),
+        "invalid_target_fail_unless_test",
+    )
+    steps = (
+        *("build_macro_resolver", "cleanup_disabled", "process_unit_tests", "process_metrics"),
+        "write_manifest_for_partial_parse",
+    )
+    places = [
+        *((parser, "parse_file") for parser in parsers),
+        *((parsed, name) for name in names),
+        (read_files, "load_source_file"),
+    ]
+    noted = [(owner, name, noting(getattr(owner, name))) for owner, name in places]
+    with _replaced([*noted, *((loader, name, ending(getattr(loader, name))) for name in steps)]):
+        yield errors
 
 
 def attach(session: SessionFactory, warehouse: StoragePlace) -> None:

@@ -16,14 +16,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
-from livemart.errors import ConfigError, nearest
+from livemart.errors import ConfigError, ConfigErrors, nearest
 from livemart.project.cursors import Connection, Cursor
-from livemart.project.dbt_attachment import Replacement, attached
+from livemart.project.dbt_attachment import Replacement, attached, every_parse_error
 from livemart.project.manifest import prepare_nodes
 from livemart.project.node_results import NodeProgress, as_compiled, node_progress
 from livemart.project.profiles import profiles_folder
 from livemart.project.questions import QuestionLog
-from livemart.project.yaml_places import empty_lists, keys_of_other_types, text_of
+from livemart.project.yaml_places import empty_lists, keys_of_other_types, line_below, text_of
 from livemart.storage.location import StoragePlace
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ _FILES = {
 }
 # As dbt prints the file of an exposure, a group or a metric.
 _FILE_PATH = re.compile(r"FilePath\(searched_path='([^']*)', relative_path='([^']*)'[^)]*\)")
+
+# As dbt writes what a node names, and nothing has.
+_UNFOUND = re.compile(r"\((?P<file>[^()]+)\) depends on a \w+ named '(?P<name>[^']+)'")
 
 
 class DbtInvocations:
@@ -141,9 +144,10 @@ class DbtInvocations:
     def parsed(self) -> Any:
         """Return dbt's manifest, parsed once, with nothing compiled left in it."""
         if self.manifest is None:
-            result = self.invoke(["parse", "--no-write-json"])
+            with every_parse_error() as errors:
+                result = self.invoke(["parse", "--no-write-json"])
             if not result.success:
-                raise self.failed(result.exception, self._places(result.exception))
+                raise self._unparsed(errors) if errors else self._unread(result.exception)
             self.manifest = result.result
             prepare_nodes(self.manifest)
         # Else dbt takes the ephemeral inputs of a node for injected already, and leaves them out.
@@ -155,6 +159,34 @@ class DbtInvocations:
                 node.extra_ctes_injected = False
                 node.extra_ctes = []
         return self.manifest
+
+    def _unparsed(self, errors: Sequence[object]) -> ConfigError:
+        """Return the errors that dbt met while it read the files, each once."""
+        # The only reason that dbt gave is that it has stopped.
+        self._errors = []
+        failures = [self._unread(error) for error in errors]
+        if len(failures) == 1:
+            return failures[0]
+        return ConfigErrors([*{failure.message: failure for failure in failures}.values()])
+
+    def _unread(self, error: object) -> ConfigError:
+        return self.failed(error, self._places(error))
+
+    def _words(self, error: object) -> str:
+        """Return the text of an error; without the whole entry of YAML that dbt repeats in it."""
+        text = str(error).strip()
+        entry = getattr(error, "yaml_data", None)
+        if not isinstance(entry, Mapping) or f": {entry} - " not in text:
+            return text
+        path, section, name = error.path, error.key, entry.get("name")  # type: ignore[attr-defined]
+        file = getattr(path, "original_file_path", path)
+        reason = text.partition(f": {entry} - ")[2]
+        below = re.match(r"at path \[(.+?)\]: ", reason)
+        steps = [step.strip("'") for step in below[1].split("][")] if below else []
+        words = re.findall(r"'(\w+)' (?:was|were) unexpected", reason)
+        line = line_below(text_of(self.project_dir / file), (section, str(name)), [*steps, *words])
+        place = file if line is None else f"{file}:{line}"
+        return f"{place}: {section} {name}: {reason.removeprefix('at path []: ')}"
 
     def _places(self, error: object) -> list[str]:
         """Return where an error of dbt's comes from, as far as dbt does not say it itself.
@@ -174,6 +206,11 @@ class DbtInvocations:
                 continue
             empty = empty_lists(text_of(path))
             lines += [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
+        named = _UNFOUND.search(str(error))
+        if named is not None:
+            text, name = text_of(self.project_dir / named["file"]), named["name"].split(".")[-1]
+            numbers = [n for n, line in enumerate(text.splitlines(), 1) if name in line]
+            lines = [f"{named['file']}:{number}" for number in numbers[:1]]
         return lines or _stopped_at(error)
 
     def invoke(self, arguments: Sequence[str]) -> dbtRunnerResult:
@@ -210,7 +247,7 @@ class DbtInvocations:
     def failed(self, error: object, places: Sequence[str] = ()) -> ConfigError:
         """Return an error of dbt's: its places, itself, the reasons before it, each once."""
         text = str(error).strip()
-        reasons = [text]
+        reasons = [self._words(error)]
         for said in self._errors:
             if said not in "\n".join(reasons) and text not in said:
                 reasons.append(said)
@@ -302,6 +339,11 @@ def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[P
 def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
     """Return an error with dbt's own message."""
     hint = "correct the mistake that dbt reports"
+    if (var := re.search(r"Required var '(\w+)' not found", message)) is not None:
+        hint = (
+            f"give the value: `--vars '{{{var[1]}: ...}}'`, or below `vars:` of livemart.yml or of "
+            "dbt_project.yml"
+        )
     message = _FILE_PATH.sub(r"\1/\2", message.replace(f"{project_dir}/", ""))
     return ConfigError("DBT_FAILED", message, hint=hint)
 

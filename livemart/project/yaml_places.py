@@ -209,6 +209,31 @@ def data_test_line(
     return places[-1].start_mark.line + 1 if places else None
 
 
+def line_below(text: str, step: tuple[str, str], path: Iterable[str]) -> int | None:
+    """Return the line of a place below a named entry of a YAML file, as far down as it is found.
+
+    Args:
+        step: group and name of the entry.
+        path: keys, and positions in lists, from the entry down.
+
+    >>> text = "sources:\\n- name: raw\\n  tables:\\n  - nam: a"
+    >>> line_below(text, ("sources", "raw"), ["tables", "0"])
+    4
+    """
+    node = _found(text, [step])
+    line = None if node is None else node.start_mark.line + 1
+    for part in path:
+        if isinstance(node, yaml.SequenceNode) and part.isdigit() and int(part) < len(node.value):
+            node = node.value[int(part)]
+            line = node.start_mark.line + 1
+            continue
+        for key, value in _pairs(node):
+            if key.value == part:
+                node, line = value, key.start_mark.line + 1
+                break
+    return line
+
+
 def _line_of_key(node: yaml.Node, name: str) -> int | None:
     """Return the line of the first key of this name below a node."""
     for key, value in _pairs(node):

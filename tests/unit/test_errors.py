@@ -22,6 +22,17 @@ def test_all_mistakes_are_printed_at_once() -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
+def test_a_next_step_of_neighbours_is_printed_once() -> None:
+    steps = [("a", "mend"), ("b", "mend"), ("c", "wait"), ("d", "mend")]
+    errors = ConfigErrors([ConfigError("X", name, hint=hint) for name, hint in steps])
+
+    assert str(errors).splitlines() == [
+        *("X: a", "X: b", "  next: mend"),
+        *("X: c", "  next: wait"),
+        *("X: d", "  next: mend"),
+    ]
+
+
 def test_causes_are_what_an_error_was_raised_from() -> None:
     inner, middle, outer = OSError("disk"), RuntimeError("job"), ValueError("model")
     outer.__cause__, middle.__cause__ = middle, inner

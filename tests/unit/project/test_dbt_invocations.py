@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, ConfigErrors
 from livemart.project.dbt import Dbt
 from livemart.project.dbt_invocations import DbtInvocations, render_in_project
 
@@ -68,6 +68,87 @@ def test_a_list_without_elements_has_its_place(jaffle: Path, yaml: str, place: s
 
     assert caught.value.code == "DBT_FAILED"
     assert caught.value.message.splitlines()[0] == place
+
+
+_TORN = {
+    "models/torn.yml": "models: [",
+    "models/torn_more.yml": "models:\n- name: orders\n  a: b: c",
+    "macros/torn.sql": "{% macro torn( %}{% endmacro %}",
+    # Not found until the files above are mended.
+    "models/later.sql": "select {{",
+}
+_UNREADABLE = {
+    "models/one.sql": "select {{ 1 + }} as a",
+    "models/two.sql": "{{ config(materialized='table' meta={}) }} select 1 as a",
+    "models/more.yml": "sources:\n- name: shop\n  tables:\n  - name: till\n  catalog: x",
+    "models/later.sql": "select * from {{ ref('nowhere') }}",
+}
+_NAMELESS = {
+    "models/one.sql": "select * from {{ ref('nowhere') }},\n  {{ ref('no_place') }}",
+    "models/two.sql": "select * from {{ source('no_shop', 'till') }}",
+    "models/three.sql": "select * from {{ ref('orders', v=7) }}",
+}
+_UNDESCRIBED = {
+    "models/one.sql": "select 1 as a",
+    "models/two.sql": "select 1 as a",
+    "models/more.yml": "models:\n- {name: one, description: '{{ doc(\"no_text\") }}'}\n"
+    "- {name: two, description: '{{ doc(\"no_word\") }}'}",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (_TORN, ["models/torn.yml", "models/torn_more.yml", "macros/torn.sql"]),
+        (
+            _UNREADABLE,
+            ["models/one.sql", "models/two.sql", "models/more.yml:5: "],
+        ),
+        (
+            _NAMELESS,
+            ["one.sql:1\n", "one.sql:2\n", "two.sql:1\n", "'orders' with version '7'"],
+        ),
+        (_UNDESCRIBED, ["no_text", "no_word"]),
+    ],
+    ids=["torn", "unreadable", "nameless", "undescribed"],
+)
+def test_every_file_that_dbt_cannot_read_is_reported(
+    jaffle: Path, files: dict[str, str], words: list[str]
+) -> None:
+    """dbt stops at the first one; a file that is wrong for lack of another one has to wait."""
+    for name, text in files.items():
+        (jaffle / name).write_text(text)
+
+    with pytest.raises(ConfigErrors) as caught:
+        Dbt(jaffle).parse()
+
+    assert len(caught.value.errors) == len(words)
+    reported = "\n".join(sorted(error.message for error in caught.value.errors))
+    assert [word for word in words if word not in reported] == []
+    assert "later" not in reported
+
+
+def test_an_entry_of_yaml_is_not_repeated_in_its_error(jaffle: Path) -> None:
+    (jaffle / "models" / "more.yml").write_text(
+        "sources:\n- name: shop\n  catalog: main\n  tables: [{name: till}, {name: shelf}]"
+    )
+
+    with pytest.raises(ConfigError) as caught:
+        Dbt(jaffle).parse()
+
+    assert caught.value.message == (
+        "models/more.yml:3: sources shop: Additional properties are not allowed ('catalog' was "
+        "unexpected)"
+    )
+
+
+def test_a_variable_without_a_value_has_a_way_out(tmp_path: Path) -> None:
+    error = invocations(tmp_path).failed("Required var 'day' not found in config:")
+
+    assert error.hint == (
+        "give the value: `--vars '{day: ...}'`, or below `vars:` of livemart.yml or of "
+        "dbt_project.yml"
+    )
 
 
 def test_a_project_that_asks_while_it_is_compiled_needs_spark(tmp_path: Path) -> None:
@@ -190,5 +271,4 @@ def test_an_exposure_is_said_to_be_in_its_file(jaffle: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         Dbt(jaffle).parse()
 
-    assert "given in models/x.yml @ exposures" in caught.value.message
-    assert "FilePath" not in caught.value.message
+    assert caught.value.message == ("models/x.yml:1: exposures e: 'type' is a required property")
