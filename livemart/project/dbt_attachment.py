@@ -129,7 +129,7 @@ def every_parse_error() -> Iterator[list[Exception]]:
         def begun(*arguments: Any, **options: Any) -> Any:
             if errors:
                 # Not one of them: it would lead to this place instead of to its file.
-                raise InterruptedError("dbt cannot read all files")
+                raise RuntimeError("dbt cannot read all files")
             return step(*arguments, **options)
 
         return begun

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
@@ -146,8 +147,10 @@ class DbtInvocations:
         if self.manifest is None:
             with every_parse_error() as errors:
                 result = self.invoke(["parse", "--no-write-json"])
+            if errors:
+                raise self._unparsed(errors)
             if not result.success:
-                raise self._unparsed(errors) if errors else self._unread(result.exception)
+                raise self._unread(result.exception)
             self.manifest = result.result
             prepare_nodes(self.manifest)
         # Else dbt takes the ephemeral inputs of a node for injected already, and leaves them out.
@@ -164,10 +167,10 @@ class DbtInvocations:
         """Return the errors that dbt met while it read the files, each once."""
         # The only reason that dbt gave is that it has stopped.
         self._errors = []
-        failures = [self._unread(error) for error in errors]
+        failures = {it.message: it for it in map(self._unread, errors)}
         if len(failures) == 1:
-            return failures[0]
-        return ConfigErrors([*{failure.message: failure for failure in failures}.values()])
+            return failures.popitem()[1]
+        return ConfigErrors([failures[message] for message in sorted(failures)])
 
     def _unread(self, error: object) -> ConfigError:
         return self.failed(error, self._places(error))
@@ -344,6 +347,8 @@ def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
             f"give the value: `--vars '{{{var[1]}: ...}}'`, or below `vars:` of livemart.yml or of "
             "dbt_project.yml"
         )
+    elif 'Run "dbt deps"' in message:
+        hint = f"install them, without Spark: dbt deps --project-dir {quote(str(project_dir))}"
     message = _FILE_PATH.sub(r"\1/\2", message.replace(f"{project_dir}/", ""))
     return ConfigError("DBT_FAILED", message, hint=hint)
 

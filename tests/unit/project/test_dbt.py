@@ -388,8 +388,11 @@ def test_a_test_of_some_rows_proves_no_key(jaffle: Path) -> None:
 def test_a_package_that_is_not_installed_is_told(jaffle: Path) -> None:
     shutil.rmtree(jaffle / "vendored")
 
-    with pytest.raises(ConfigError, match=r"DBT_FAILED: (?s:.)*dbt deps"):
+    with pytest.raises(ConfigError) as caught:
         Dbt(jaffle).load()
+
+    assert caught.value.code == "DBT_FAILED"
+    assert caught.value.hint == f"install them, without Spark: dbt deps --project-dir {jaffle}"
 
 
 def test_vars_change_the_compiled_code(jaffle: Path) -> None:
@@ -408,6 +411,11 @@ def _break_the_yaml(jaffle: Path) -> None:
     (jaffle / "models" / "staging" / "schema.yml").write_text("version: 2\nmodels: [name: }")
 
 
+def _add_torn_yaml(jaffle: Path) -> None:
+    """dbt has read all other files before, so it reads none of them."""
+    (jaffle / "models" / "torn.yml").write_text("models: [")
+
+
 def _name_a_missing_model(jaffle: Path) -> None:
     (jaffle / "models" / "marts" / "more.sql").write_text("select * from {{ ref('nowhere') }}")
 
@@ -417,6 +425,7 @@ def _name_a_missing_model(jaffle: Path) -> None:
     [
         (_break_two_models, ["stg_orders.sql", "stg_customers.sql", "no_such_macro"]),
         (_break_the_yaml, ["staging/schema.yml", "line 2"]),
+        (_add_torn_yaml, ["models/torn.yml", "line 2"]),
         (_name_a_missing_model, ["more", "nowhere"]),
     ],
 )
