@@ -19,6 +19,7 @@ from livemart.project.declared.data_test_conditions import condition_mistakes
 from livemart.project.declared.foreign_settings import database_mistakes, grant_mistakes
 from livemart.project.declared.materializations import materialization_mistakes
 from livemart.project.declared.model_page import parse_page
+from livemart.project.declared.model_sql import sql_mistakes
 from livemart.project.declared.name_clashes import names_in_two_cases, table_mistakes
 from livemart.project.declared.node_files import NodeFiles
 from livemart.project.declared.partition_columns import BINARY_HINT, lost_bytes
@@ -135,8 +136,8 @@ def read_manifest(
             in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
         )
         errors.extend(mistakes)
-        if getattr(nodes[key], "language", "sql") != "sql":
-            errors.append(_not_sql(models[key]))
+        language = getattr(nodes[key], "language", "sql")
+        errors += sql_mistakes(models[key], language, has_asked=bool((questions or {}).get(key)))
     errors.extend(table_mistakes(models.values(), sources.values()))
     errors.extend(database_mistakes(manifest, files))
     errors.extend(grant_mistakes(manifest, nodes.values(), files))
@@ -324,15 +325,6 @@ def _model(
     )
     partition = _where_set(node, files, where, "partition_by")
     return model, errors + _partition_mistakes(model, partition)
-
-
-def _not_sql(model: Model) -> ConfigError:
-    return ConfigError(
-        "MODEL_NOT_SQL",
-        f"{model.file}: model {model.name}: found a model in Python: dbt-spark runs SQL alone on "
-        "a profile of method session",
-        hint="write the model in SQL, or disable it with those that read it: `enabled: false`",
-    )
 
 
 def _exposure(node: Any) -> Exposure:

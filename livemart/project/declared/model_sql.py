@@ -1,0 +1,48 @@
+"""Finds models whose file has no SQL that Spark could read.
+
+Used when the manifest is read: dbt and Spark refuse such a model when they run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from livemart.errors import ConfigError
+from livemart.project.graph import Model
+from livemart.project.session_spec import bare_statement
+
+_MARK = "\ufeff"
+
+
+def sql_mistakes(model: Model, language: str, *, has_asked: bool) -> Iterator[ConfigError]:
+    """Yield MODEL_NOT_SQL if a model is Python, renders to nothing, or has a byte order mark.
+
+    Args:
+        language: of the file, in dbt's words.
+        has_asked: whether the model asked the warehouse: without an answer it may be empty yet.
+    """
+    if language != "sql":
+        finding = "a model in Python: dbt-spark runs SQL alone on a profile of method session"
+        hint = "write the model in SQL, or disable it with those that read it: `enabled: false`"
+        yield _not_sql(model, finding, hint)
+    elif model.raw_code.startswith(_MARK):
+        finding = "a byte order mark before the text, which is no SQL to Spark"
+        yield _not_sql(model, finding, "save the file as UTF-8 without a byte order mark (BOM)")
+    elif _is_empty(model) and not has_asked:
+        finding = "no SQL: jinja and comments leave nothing of the file"
+        yield _not_sql(model, finding, "write a select, or disable the model: `enabled: false`")
+
+
+def _is_empty(model: Model) -> bool:
+    """Return True if the compiled SQL of a model that Spark is given has no statement.
+
+    dbt passes over a blank file, and so it has no compiled SQL.
+    """
+    is_given = model.is_stored or model.materialized == "view"
+    code = model.compiled_code
+    return is_given and not model.is_custom and code is not None and not bare_statement(code)
+
+
+def _not_sql(model: Model, finding: str, hint: str) -> ConfigError:
+    message = f"{model.file}:1: model {model.name}: found {finding}"
+    return ConfigError("MODEL_NOT_SQL", message, hint=hint)
