@@ -31,14 +31,7 @@ from bench.refresh import label_of, report, working_folder
 from bench.resident_memory import ResidentMemory
 from livemart.delta.warehouse import Warehouse
 from livemart.land.landing import Landing
-from livemart.project.graph import (
-    Arrival,
-    Format,
-    RecordRules,
-    RowRules,
-    SourceTable,
-    StreamSpec,
-)
+from livemart.project.graph import Arrival, Format, RecordRules, RowRules, SourceTable, StreamSpec
 from livemart.settings import Settings, load_settings
 from livemart.spark.jars import require_jars
 from livemart.spark.session import open_session

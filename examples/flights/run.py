@@ -16,14 +16,7 @@ ROOT = PROJECT.parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from examples.flights.deliver import (  # noqa: E402
-    CACHE,
-    LAST_WEEK,
-    Delivery,
-    DeliveryError,
-    fetch,
-    week_ends_at,
-)
+from examples.flights.deliver import CACHE, LAST_WEEK, Delivery, DeliveryError, fetch, week_ends_at  # noqa: E402
 
 
 class Run:

@@ -242,12 +242,7 @@ def create_token(
     if [admin, bool(tenant), bool(sources)].count(True) != 1:
         raise click.UsageError("give --tenant ID (once or more), --admin, or --ingest SOURCE")
     with reported_errors(flags, extra="serve") as settings:
-        from livemart.serve.auth.report import (
-            check_place,
-            lifetime_of,
-            open_tokens,
-            render_created,
-        )
+        from livemart.serve.auth.report import check_place, lifetime_of, open_tokens, render_created
 
         lasts = lifetime_of(expires)
         place = check_place(settings, tenant, unseen=unseen)

@@ -21,12 +21,7 @@ from deltalake import DeltaTable
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, is_member, repeated
 from livemart.delta.layout import USUAL_FILE_ROWS, crowded, lay_out, order_column
 from livemart.delta.log import Action, write_entry
-from livemart.delta.parquet import (
-    in_parallel,
-    read_change_file,
-    write_change_files,
-    write_files,
-)
+from livemart.delta.parquet import in_parallel, read_change_file, write_change_files, write_files
 from livemart.delta.partitions import PartitionValues, partition_text, split_partitions
 from livemart.delta.tags import Tag
 from livemart.delta.version import DataFile, TableVersion

@@ -27,10 +27,7 @@ from livemart.arrow.types import align, key_kind, plain_schema
 from livemart.conflicts import TableChangedError
 from livemart.delta.cache import usual_bytes
 from livemart.delta.changes import NetChanges, changes_unavailable
-from livemart.delta.log import (
-    Action,
-    LogEntry,
-)
+from livemart.delta.log import Action, LogEntry
 from livemart.delta.open_tables import OpenTables
 from livemart.delta.partitions import without_blank_partitions
 from livemart.delta.properties import TABLE_PROPERTIES, is_checkpointed

@@ -13,12 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from livemart.errors import ConfigError
-from livemart.inspect.plan_report import (
-    describe_plans,
-    full_models,
-    id_in_report,
-    reason_lines,
-)
+from livemart.inspect.plan_report import describe_plans, full_models, id_in_report, reason_lines
 from livemart.project.graph import names_apart
 from livemart.project.profiles import profiles_folder
 from livemart.run.events import ReportEvent

@@ -9,12 +9,7 @@ import yaml
 
 from livemart.project.declared.model_page import PageSpec
 from livemart.project.graph import DataTest, Exposure, Materialized, Model, Project
-from livemart.publish.exposures import (
-    ServedSpec,
-    exposure_to_paste,
-    project_pages,
-    served_models,
-)
+from livemart.publish.exposures import ServedSpec, exposure_to_paste, project_pages, served_models
 from livemart.store.served import Dashboard, DescribedTest, ModelDescription, ProjectPages
 from tests.models import make_model
 from tests.store.stores import make_snapshot

@@ -9,13 +9,7 @@ import pytest
 
 from tests.serve.apps import server
 from tests.serve.live.push_world import World
-from tests.store.fixtures import (  # noqa: F401
-    new_store,
-    postgres,
-    postgres_binaries,
-    reader,
-    store_url,
-)
+from tests.store.fixtures import new_store, postgres, postgres_binaries, reader, store_url  # noqa: F401
 
 
 @pytest.fixture

@@ -2,10 +2,4 @@
 
 from __future__ import annotations
 
-from tests.store.fixtures import (  # noqa: F401
-    new_store,
-    postgres,
-    postgres_binaries,
-    reader,
-    store_url,
-)
+from tests.store.fixtures import new_store, postgres, postgres_binaries, reader, store_url  # noqa: F401

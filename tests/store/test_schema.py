@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from livemart.store.schema import (
-    ROW_COUNT,
-    ROW_HASH,
-    Layout,
-    bag_column,
-    served_table,
-    table_name,
-)
+from livemart.store.schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table, table_name
 from livemart.store.served import ServedModel
 
 COLUMNS = (("n", "int"), ("shop", "string"), ("at", "timestamp"), ("Größe; drop", "double"))

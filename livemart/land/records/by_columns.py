@@ -14,12 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from livemart.land.records.columns import (
-    UnlikeError,
-    from_plain_text,
-    from_text,
-    is_plain_text,
-)
+from livemart.land.records.columns import UnlikeError, from_plain_text, from_text, is_plain_text
 from livemart.land.records.judge import Group, with_rescued
 from livemart.land.records.untyped_values import (
     MisfitError,

@@ -22,21 +22,11 @@ from livemart.plan.reading.subqueries import (
 )
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.aggregate_calls import aggregate_calls
-from livemart.plan.relations.clock import (
-    ClockBound,
-    bounds_of,
-    comparisons_in,
-)
+from livemart.plan.relations.clock import ClockBound, bounds_of, comparisons_in
 from livemart.plan.relations.gate import Distinct, Matched, hopping_window
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.project import Compared, Filter, Projection
-from livemart.plan.relations.relation import (
-    Expr,
-    Relation,
-    bare,
-    column,
-    conjuncts,
-)
+from livemart.plan.relations.relation import Expr, Relation, bare, column, conjuncts
 from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
 from livemart.plan.sql.functions import GENERATORS

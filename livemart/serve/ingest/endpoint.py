@@ -19,12 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from livemart.land.group_commit import (
-    GroupCommit,
-    IngestBusyError,
-    IngestRequest,
-    KeyReusedError,
-)
+from livemart.land.group_commit import GroupCommit, IngestBusyError, IngestRequest, KeyReusedError
 from livemart.land.records.judge import refused_by, verdict
 from livemart.land.records.origin import Place
 from livemart.land.records.parse import parse_runs

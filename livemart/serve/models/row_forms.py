@@ -13,13 +13,7 @@ from typing import Any
 from starlette.requests import Request
 
 from livemart.serve.http.forms import ARROW, CSV, JSON, PARQUET, choose_form
-from livemart.serve.models.written_rows import (
-    ArrowRows,
-    CsvRows,
-    JsonRows,
-    ParquetRows,
-    RowWriter,
-)
+from livemart.serve.models.written_rows import ArrowRows, CsvRows, JsonRows, ParquetRows, RowWriter
 
 
 class RowsFormat(StrEnum):

@@ -9,13 +9,7 @@ from typing import Any
 
 import pytest
 
-from livemart.serve.page.chart_view import (
-    HEIGHT,
-    WIDTH,
-    axis_marks,
-    build_chart,
-    thinned,
-)
+from livemart.serve.page.chart_view import HEIGHT, WIDTH, axis_marks, build_chart, thinned
 from livemart.serve.page.charts import Chart
 from livemart.serve.page.number_formats import exact, write_marks
 from livemart.serve.page.text import DASH

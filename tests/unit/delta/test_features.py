@@ -12,11 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as pds
 import pytest
 
-from livemart.delta.features import (
-    may_have_been_unreadable,
-    unread_feature,
-    unreadable_reason,
-)
+from livemart.delta.features import may_have_been_unreadable, unread_feature, unreadable_reason
 from livemart.delta.upkeep.old_files import old_files
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError

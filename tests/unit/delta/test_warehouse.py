@@ -17,10 +17,7 @@ from livemart.delta.log import log_name
 from livemart.delta.properties import is_checkpointed
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
-from tests.bag_histories import (
-    bag_of,
-    weights_of,
-)
+from tests.bag_histories import bag_of, weights_of
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
 

@@ -27,12 +27,7 @@ from livemart.run.events import (
 )
 from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.snapshots import LEFT_OUT, SetAside
-from tests.unit.observe.outcomes import (
-    make_held_outcome,
-    make_landed,
-    make_outcome,
-    make_snapshot,
-)
+from tests.unit.observe.outcomes import make_held_outcome, make_landed, make_outcome, make_snapshot
 
 
 @pytest.fixture(autouse=True)

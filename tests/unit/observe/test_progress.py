@@ -15,12 +15,7 @@ from rich.console import Console
 
 from livemart.check.checks import TestResult
 from livemart.observe.logs import LogWatcher
-from livemart.observe.progress import (
-    TerminalWatcher,
-    describe_snapshot,
-    make_console,
-    open_watcher,
-)
+from livemart.observe.progress import TerminalWatcher, describe_snapshot, make_console, open_watcher
 from livemart.project.node_results import NodeProgress
 from livemart.run.events import (
     BatchBegan,

@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.project.yaml_places import (
-    Where,
-    livemart_misspelled,
-    node_lines,
-    place_of,
-)
+from livemart.project.yaml_places import Where, livemart_misspelled, node_lines, place_of
 
 YAML = """\
 sources:

@@ -7,12 +7,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from livemart.spark.differences import (
-    comparable,
-    grouped_columns,
-    row_of_literals,
-    typed_columns,
-)
+from livemart.spark.differences import comparable, grouped_columns, row_of_literals, typed_columns
 from livemart.spark.types import spark_schema
 
 AS_OF = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from livemart.state.drift import (
-    DriftedField,
-    DriftKind,
-    by_kind,
-    describe_drift,
-    merge_drift,
-)
+from livemart.state.drift import DriftedField, DriftKind, by_kind, describe_drift, merge_drift
 
 TIP = DriftedField(DriftKind.ADDED, "tip")
 STATUS = DriftedField(DriftKind.CASE_CHANGED, "Status", "the column is status")

@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from livemart.land.records.exact_values import (
-    TEXT,
-    MalformedError,
-    converter,
-    parse_json,
-)
+from livemart.land.records.exact_values import TEXT, MalformedError, converter, parse_json
 from livemart.land.records.untyped_values import MisfitError, Number
 from livemart.limits import MAX_NESTING
 from livemart.project.spark_types import SparkType, parse_type

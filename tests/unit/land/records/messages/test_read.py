@@ -19,11 +19,7 @@ import pytest
 
 from livemart.land.records.judge import Group
 from livemart.land.records.messages.message import Message, Record
-from livemart.land.records.messages.read import (
-    read_avro_messages,
-    read_csv_messages,
-    read_messages,
-)
+from livemart.land.records.messages.read import read_avro_messages, read_csv_messages, read_messages
 from livemart.land.records.origin import Place
 from livemart.land.records.schema import RecordSchema
 from livemart.project.graph import Column, EnvelopeOptions, SourceTable
