@@ -122,6 +122,11 @@ def every_parse_error() -> Iterator[list[Exception]]:
                 return function(*arguments, **options)
             except Exception as error:
                 errors.append(error)
+                for node in (*arguments, *options.values()):
+                    # dbt disables a node whose names it does not find: no reader would find it.
+                    config: Any = getattr(node, "config", None)
+                    if hasattr(config, "enabled"):
+                        config.enabled = True
 
         return noted
 

@@ -24,7 +24,13 @@ from livemart.project.manifest import prepare_nodes
 from livemart.project.node_results import NodeProgress, as_compiled, node_progress
 from livemart.project.profiles import profiles_folder
 from livemart.project.questions import QuestionLog
-from livemart.project.yaml_places import empty_lists, keys_of_other_types, line_below, text_of
+from livemart.project.yaml_places import (
+    empty_lists,
+    keys_of_other_types,
+    line_below,
+    text_of,
+    top_setting,
+)
 from livemart.storage.location import StoragePlace
 
 if TYPE_CHECKING:
@@ -42,7 +48,9 @@ _FILES = {
 _FILE_PATH = re.compile(r"FilePath\(searched_path='([^']*)', relative_path='([^']*)'[^)]*\)")
 
 # As dbt writes what a node names, and nothing has.
-_UNFOUND = re.compile(r"\((?P<file>[^()]+)\) depends on a \w+ named '(?P<name>[^']+)'")
+_UNFOUND = re.compile(
+    r"'\w+\.(?P<package>\w+)\.[^']*' \((?P<file>[^()]+)\) depends on a \w+ named '(?P<name>[^']+)'"
+)
 
 
 class DbtInvocations:
@@ -179,17 +187,22 @@ class DbtInvocations:
         """Return the text of an error; without the whole entry of YAML that dbt repeats in it."""
         text = str(error).strip()
         entry = getattr(error, "yaml_data", None)
-        if not isinstance(entry, Mapping) or f": {entry} - " not in text:
+        name = entry.get("name") if isinstance(entry, Mapping) else None
+        if name is None or f": {entry} - " not in text:
             return text
-        path, section, name = error.path, error.key, entry.get("name")  # type: ignore[attr-defined]
-        file = getattr(path, "original_file_path", path)
+        path, section = error.path, error.key  # type: ignore[attr-defined]
+        file = Path(getattr(path, "project_root", self.project_dir))
+        file /= getattr(path, "original_file_path", path)
         reason = text.partition(f": {entry} - ")[2]
         below = re.match(r"at path \[(.+?)\]: ", reason)
         steps = [step.strip("'") for step in below[1].split("][")] if below else []
         words = re.findall(r"'(\w+)' (?:was|were) unexpected", reason)
-        line = line_below(text_of(self.project_dir / file), (section, str(name)), [*steps, *words])
+        line = line_below(text_of(file), (section, str(name)), [*steps, *words])
         place = file if line is None else f"{file}:{line}"
         return f"{place}: {section} {name}: {reason.removeprefix('at path []: ')}"
+
+    def _project_name(self) -> str | None:
+        return top_setting(text_of(self.project_dir / "dbt_project.yml"), "name")
 
     def _places(self, error: object) -> list[str]:
         """Return where an error of dbt's comes from, as far as dbt does not say it itself.
@@ -210,9 +223,11 @@ class DbtInvocations:
             empty = empty_lists(text_of(path))
             lines += [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
         named = _UNFOUND.search(str(error))
-        if named is not None:
+        # The file of a package is in another folder.
+        if named is not None and named["package"] == self._project_name():
             text, name = text_of(self.project_dir / named["file"]), named["name"].split(".")[-1]
-            numbers = [n for n, line in enumerate(text.splitlines(), 1) if name in line]
+            written = re.compile(f"""['"]{re.escape(name)}['"]""")
+            numbers = [n for n, line in enumerate(text.splitlines(), 1) if written.search(line)]
             lines = [f"{named['file']}:{number}" for number in numbers[:1]]
         return lines or _stopped_at(error)
 

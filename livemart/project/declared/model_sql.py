@@ -25,6 +25,9 @@ def sql_mistakes(model: Model, language: str, *, has_asked: bool) -> Iterator[Co
         finding = "a model in Python: dbt-spark runs SQL alone on a profile of method session"
         hint = "write the model in SQL, or disable it with those that read it: `enabled: false`"
         yield _not_sql(model, finding, hint)
+    # Spark is given no other: an ephemeral one may have no reader.
+    elif model.is_custom or not (model.is_stored or model.materialized == "view"):
+        return
     elif model.raw_code.startswith(_MARK):
         finding = "a byte order mark before the text, which is no SQL to Spark"
         yield _not_sql(model, finding, "save the file as UTF-8 without a byte order mark (BOM)")
@@ -34,13 +37,8 @@ def sql_mistakes(model: Model, language: str, *, has_asked: bool) -> Iterator[Co
 
 
 def _is_empty(model: Model) -> bool:
-    """Return True if the compiled SQL of a model that Spark is given has no statement.
-
-    dbt passes over a blank file, and so it has no compiled SQL.
-    """
-    is_given = model.is_stored or model.materialized == "view"
-    code = model.compiled_code
-    return is_given and not model.is_custom and code is not None and not bare_statement(code)
+    """Return True for compiled SQL without a statement; dbt passes over a blank file."""
+    return model.compiled_code is not None and not bare_statement(model.compiled_code)
 
 
 def _not_sql(model: Model, finding: str, hint: str) -> ConfigError:

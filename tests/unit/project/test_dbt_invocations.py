@@ -84,9 +84,12 @@ _UNREADABLE = {
     "models/later.sql": "select * from {{ ref('nowhere') }}",
 }
 _NAMELESS = {
-    "models/one.sql": "select * from {{ ref('nowhere') }},\n  {{ ref('no_place') }}",
+    "models/one.sql": "-- nowhere\nselect * from {{ ref('nowhere') }},\n  {{ ref('no_place') }}",
     "models/two.sql": "select * from {{ source('no_shop', 'till') }}",
     "models/three.sql": "select * from {{ ref('orders', v=7) }}",
+    # It reads models that are there.
+    "models/later.sql": "select * from {{ ref('one') }}, {{ ref('two') }}, {{ ref('three') }}",
+    "models/a_later.sql": "select * from {{ ref('later') }}",
 }
 _UNDESCRIBED = {
     "models/one.sql": "select 1 as a",
@@ -106,7 +109,7 @@ _UNDESCRIBED = {
         ),
         (
             _NAMELESS,
-            ["one.sql:1\n", "one.sql:2\n", "two.sql:1\n", "'orders' with version '7'"],
+            ["one.sql:2\n", "one.sql:3\n", "two.sql:1\n", "'orders' with version '7'"],
         ),
         (_UNDESCRIBED, ["no_text", "no_word"]),
     ],

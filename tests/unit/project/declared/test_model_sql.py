@@ -26,6 +26,9 @@ def test_a_model_without_sql_is_refused_before_anything_runs(tmp_path: Path) -> 
     (folder / "models" / "blank.sql").write_text("\n")
     # No model reads it, so Spark is never given its SQL.
     (folder / "models" / "unused.sql").write_text("{{ config(materialized='ephemeral') }} -- later")
+    (folder / "models" / "unread.sql").write_text(
+        "\ufeff{{ config(materialized='ephemeral') }} select 1 as a"
+    )
 
     with pytest.raises(ConfigErrors) as caught:
         Dbt(folder).load()
