@@ -28,6 +28,8 @@ SMALL = 100
 _ROWS = 500
 # An answer that has become longer ends, as one of too many rows does.
 MOST_BYTES = 16 * 1024 * 1024
+# Kinds with a value that is written as no character.
+_EMPTY_VALUES = ("string", "binary")
 _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -202,15 +204,24 @@ def json_row(model: ServedModel, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class CsvRows:
-    """RFC 4180, in UTF-8; NULL is an empty field, an empty string is a quoted one."""
+    """RFC 4180, in UTF-8; NULL is an empty field, an empty string is a quoted one.
+
+    Most readers pass over an empty line. So NULL in the only column is quoted, too, unless such a
+    field is a value of the column.
+    """
 
     def __init__(self, model: ServedModel, published: Published) -> None:
         self._columns = model.columns
+        kinds = [kind for _, kind in model.columns]
+        self._null = '""' if len(kinds) == 1 and kinds[0] not in _EMPTY_VALUES else ""
         self._pieces = [_csv_line(name for name, _ in model.columns).encode()]
 
     def write(self, rows: SomeRows) -> int:
         columns = self._columns
-        lines = (_csv_line(_csv_value(kind, row[name]) for name, kind in columns) for row in rows)
+        lines = (
+            _csv_line((_csv_value(kind, row[name]) for name, kind in columns), self._null)
+            for row in rows
+        )
         self._pieces.append("".join(lines).encode())
         return len(self._pieces[-1])
 
@@ -218,8 +229,8 @@ class CsvRows:
         return b"".join(self._pieces)
 
 
-def _csv_line(values: Iterable[Any]) -> str:
-    return ",".join(map(_csv_field, values)) + "\r\n"
+def _csv_line(values: Iterable[Any], null: str = "") -> str:
+    return ",".join(null if value is None else _csv_field(value) for value in values) + "\r\n"
 
 
 def _csv_value(kind: str, value: Any) -> Any:
@@ -230,8 +241,6 @@ def _csv_value(kind: str, value: Any) -> Any:
 
 
 def _csv_field(plain: Any) -> str:
-    if plain is None:
-        return ""
     text = plain if isinstance(plain, str) else json_text(plain)
     if text == "" or any(sign in text for sign in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'

@@ -169,6 +169,30 @@ def decoded(form: type[RowWriter], written: WrittenRows | None) -> object:
     return repr((table.schema, table.schema.metadata, table.to_pylist()))
 
 
+def _csv_rows(kinds: dict[str, str], *rows: dict[str, object]) -> tuple[str, list[list[str]]]:
+    """Return the body, and the rows of a reader that passes over empty lines."""
+    writer = CsvRows(ServedModel("m", tuple(kinds.items()), (), None), PUBLISHED)
+    writer.write(rows)
+    body = writer.end(is_truncated=False, next_=None).decode()
+    return body, [row for row in csv.reader(io.StringIO(body)) if row]
+
+
+@pytest.mark.parametrize("kind", ["int", "double", "decimal(9,2)", "timestamp", "boolean", "json"])
+def test_null_in_the_only_column_of_csv_is_a_line_that_readers_take(kind: str) -> None:
+    _, rows = _csv_rows({"n": kind}, {"n": None}, {"n": None})
+
+    assert rows == [["n"], [""], [""]]
+
+
+def test_null_in_csv_is_no_empty_text() -> None:
+    alone, _ = _csv_rows({"t": "string"}, {"t": None}, {"t": ""})
+    binary, _ = _csv_rows({"t": "binary"}, {"t": None}, {"t": b""})
+    beside, _ = _csv_rows({"t": "string", "n": "int"}, {"t": None, "n": None}, {"t": "", "n": 1})
+
+    assert alone == binary == 't\r\n\r\n""\r\n'
+    assert beside == 't,n\r\n,\r\n"",1\r\n'
+
+
 def test_json_in_csv_is_written_as_json_also_where_it_is_a_text() -> None:
     model = ServedModel("m", (("v", "json"), ("t", "string")), (), None)
     writer = CsvRows(model, PUBLISHED)
