@@ -22,9 +22,9 @@ from livemart.land.records.exact_values import PASSED_OVER, converter
 from livemart.land.records.origin import Place
 from livemart.land.records.runs import line_size
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
-from livemart.land.records.untyped_values import Convert, Rescued
+from livemart.land.records.untyped_values import Convert, Rescued, name_in_path
 from livemart.project.graph import RecordRules, RowRules, SourceTable
-from livemart.project.landing_columns import ORIGIN, RESCUED
+from livemart.project.landing_columns import KEPT, ORIGIN, RESCUED
 
 # A record beyond this is refused before it is parsed; of a refused one this much is kept.
 MAX_RECORD_BYTES = 1 << 20
@@ -283,8 +283,8 @@ def _verdict(asked: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
         details = pc.if_else(fresh, detail, details)
 
     if rules.schema_drift == "fail":
-        rescued = _array(rows, RESCUED)
-        refuse(rescued.is_valid(), LetterReason.SCHEMA_DRIFT, _fields_found(rescued))
+        drifting = _fields_found(rows)
+        refuse(drifting.is_valid(), LetterReason.SCHEMA_DRIFT, drifting)
     for name in rules.keys:
         refuse(_array(rows, name).is_null(), LetterReason.NULL_KEY, f"{name} is NULL")
     for name in rules.sequence_by:
@@ -327,13 +327,18 @@ def _with_zone_noted(
     return codes, pa.array(texts, pa.string())
 
 
-def _fields_found(rescued: pa.Array) -> pa.Array:
-    """Return the detail of a record that has fields which it should not have."""
+def _fields_found(rows: pa.Table) -> pa.Array:
+    """Return the details of records that have fields which they should not have, else NULL.
+
+    A change record may say that it left such a field as it was: then it is there, with a value.
+    """
+    paths_by_row = [list(dict(fields or ())) for fields in _array(rows, RESCUED).to_pylist()]
+    if KEPT in rows.column_names:
+        for paths, versions in zip(paths_by_row, _array(rows, KEPT).to_pylist(), strict=True):
+            unknown = dict(versions or ()).keys() - set(rows.column_names)
+            paths += sorted(map(name_in_path, unknown))
     details = [
-        None
-        if fields is None
-        else _legible(f"found fields {', '.join(name for name, _ in fields)}")
-        for fields in rescued.to_pylist()
+        _legible(f"found fields {', '.join(paths)}") if paths else None for paths in paths_by_row
     ]
     return pa.array(details, pa.string())
 

@@ -443,6 +443,18 @@ def test_drift_that_must_not_be_stops_landing(tmp_path: Path) -> None:
         land(shop, [change("c", 10, row(1)), change("c", 20, row(2, tip="1"))])
 
 
+def test_a_large_field_that_no_column_names_stops_landing_also_where_it_is_unchanged(
+    tmp_path: Path,
+) -> None:
+    shop = Shop(None, tmp_path, [changes(schema_drift="fail")])
+    # `note` is a column.
+    land(shop, [change("u", 10, row(1, note=UNAVAILABLE))])
+
+    with pytest.raises(SourceError, match=r"cdc/1.jsonl:2: found fields tip, `a.b`\n"):
+        unchanged = row(2, **{"a.b": UNAVAILABLE, "tip": "1", "note": UNAVAILABLE})
+        land(shop, [change("c", 20, row(2)), change("u", 30, unchanged)])
+
+
 @pytest.mark.parametrize("connector", ["postgresql", "mysql"])
 @pytest.mark.parametrize("seed", range(200 if IS_NIGHTLY else 8))
 def test_a_history_lands_to_the_rows_of_the_database(
