@@ -13,6 +13,7 @@ _DAYS_BEFORE_1970 = date(1970, 1, 1).toordinal() - 1
 _DAYS_OF_400_YEARS = 146_097
 _NANOSECONDS_OF_A_DAY = 86_400_000_000_000
 _LAST_YEAR = 9999
+_FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
 
 
 def epoch_micros(moment: datetime) -> int:
@@ -34,6 +35,17 @@ def epoch_moment(micros: int) -> datetime:
     '1970-01-01T00:00:01+00:00'
     """
     return EPOCH + micros * MICROSECOND
+
+
+def clock_moment(seconds: float) -> datetime:
+    """Return the moment of a clock in Unix seconds, as file systems and brokers hand it over.
+
+    Theirs may be any number: outside of the years 1 to 9999 it is the first or the last moment.
+
+    >>> clock_moment(1.5).isoformat(), clock_moment(1e12).year
+    ('1970-01-01T00:00:01.500000+00:00', 9999)
+    """
+    return EPOCH + timedelta(seconds=min(max(seconds, _FIRST_S), _LAST_S))
 
 
 def day_text(days: int) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
+from livemart.epoch import clock_moment
 from livemart.land.sources.files.bucket import open_landing
 from livemart.land.sources.files.folder import LandingPlace, literal_folder
 from livemart.land.sources.files.record_sizes import RecordSizes
@@ -110,7 +111,7 @@ def _lag_of_files(
     return SourceLag(
         len(waiting),
         sum(file.size for file in waiting),
-        None if oldest is None else datetime.fromtimestamp(oldest, UTC),
+        None if oldest is None else clock_moment(oldest),
     )
 
 

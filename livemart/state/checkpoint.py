@@ -11,9 +11,10 @@ import shlex
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
+from livemart.epoch import clock_moment
 from livemart.errors import StateError
 from livemart.state.atomic_files import read_file, replace_file
 from livemart.storage.location import StoragePlace
@@ -63,7 +64,7 @@ def last_commit_at(checkpoint: StoragePlace) -> datetime | None:
         return None
     entry = open_storage(checkpoint).head(f"commits/{batch_id}")
     # A look holds no lock: a new epoch may have taken the folder away.
-    return None if entry is None else datetime.fromtimestamp(entry.modified_s, UTC)
+    return None if entry is None else clock_moment(entry.modified_s)
 
 
 def open_checkpoint(

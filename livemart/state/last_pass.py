@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
+from livemart.epoch import clock_moment
 from livemart.state.atomic_files import read_state_file, remove_state_file, write_state_file
 from livemart.state.checkpoint import last_commit_at
 from livemart.state.places import StateFolder
@@ -72,5 +73,5 @@ def last_pass_at(warehouse: StoragePlace) -> datetime | None:
     state = StateFolder(warehouse)
     times = [last_commit_at(state.checkpoint)]
     if (entry := open_storage(state.path).head(state.last_pass.name)) is not None:
-        times.append(datetime.fromtimestamp(entry.modified_s, UTC))
+        times.append(clock_moment(entry.modified_s))
     return max((time for time in times if time is not None), default=None)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from livemart.epoch import EPOCH, epoch_micros, epoch_moment
+from livemart.epoch import EPOCH, clock_moment, epoch_micros, epoch_moment
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,11 @@ def test_a_moment_before_1970_is_negative() -> None:
 def test_there_is_no_moment_beyond_the_calendar() -> None:
     with pytest.raises(OverflowError):
         epoch_moment(epoch_micros(datetime.max.replace(tzinfo=UTC)) + 1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "year"),
+    [(-1e18, 1), (-62_135_596_801.0, 1), (-0.5, 1969), (253_402_300_800.0, 9999), (2.0**63, 9999)],
+)
+def test_a_clock_beyond_the_calendar_shows_its_end(seconds: float, year: int) -> None:
+    assert clock_moment(seconds).year == year

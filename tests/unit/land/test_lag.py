@@ -12,6 +12,7 @@ import pytest
 
 from livemart.errors import StateError
 from livemart.land.lag import SourceLag, WatchedLags, source_lags
+from livemart.land.sources.files.folder import LandingFolder
 from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import place_slots
 from livemart.land.sources.log_looks import LogLooks
@@ -62,6 +63,29 @@ def test_files_that_no_batch_was_given_wait(tmp_path: Path) -> None:
     }
     assert waiting.waits_s(NOON + timedelta(minutes=5)) == 120
     assert SourceLag().waits_s(NOON) == 0
+
+
+@pytest.mark.parametrize(("seconds", "year"), [(-62_135_596_801, 1), (253_402_300_800, 9999)])
+def test_a_file_from_beyond_the_calendar_waits_since_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int, year: int
+) -> None:
+    checkpoint = StateFolder(tmp_path).checkpoint
+    checkpoint.mkdir(parents=True)
+    place_slots(checkpoint, {"s.a": "a/*"})
+    deliver(tmp_path, "a/1", 0, 10)
+    found = LandingFolder.found
+    # Not every file system has such a time.
+    monkeypatch.setattr(
+        LandingFolder,
+        "found",
+        lambda *asked: [replace(file, modified_s=seconds) for file in found(*asked)],
+    )
+
+    lag = source_lags(tmp_path, tmp_path)["s.a"]
+
+    assert lag.oldest_at is not None
+    assert lag.oldest_at.year == year
+    assert lag.waits_s(NOON) >= 0
 
 
 def test_a_folder_that_is_not_there_is_away_and_the_others_are_told(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 
+from livemart.epoch import clock_moment
 from livemart.land.sources.delivery import Delivery, DeliveryProblem
 from livemart.land.sources.files.folder import FileIdentity, LandingPlace
 from livemart.land.sources.files.parts import FilePart, parts_of
@@ -50,7 +50,7 @@ class DeliveredFiles:
                     FILES_KIND,
                     tuple(relations),
                     {"files": [asdict(identities[name]) for name in names], "changed": []},
-                    datetime.fromtimestamp(oldest / 1e9, UTC),
+                    clock_moment(oldest / 1e9),
                 )
             )
         return deliveries

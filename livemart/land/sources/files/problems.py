@@ -7,9 +7,8 @@ that no record is lost.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from livemart.conflicts import is_disk_away
+from livemart.epoch import timestamp_text
 from livemart.errors import SourceError
 from livemart.land.reasons import LetterReason
 from livemart.land.sources.delivery import DeliveryProblem
@@ -97,5 +96,5 @@ def changed(before: FileIdentity, now: FileIdentity, batch_id: int) -> SourceErr
 
 def _time(identity: FileIdentity) -> str:
     # In full: a file may be written twice within a second.
-    seconds, rest = divmod(identity.mtime_ns, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
+    rest = identity.mtime_ns % 1_000_000_000
+    return f"{timestamp_text(identity.mtime_ns - rest)}.{rest:09}Z"

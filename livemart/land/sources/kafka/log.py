@@ -10,10 +10,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from livemart.epoch import clock_moment
 from livemart.extras import require_extra
 from livemart.land.records.messages.message import Message
 from livemart.land.secrets import read_secrets
@@ -136,7 +137,7 @@ class KafkaLog:
     def written_at(self, partition: str, offset: int) -> datetime | None:
         """Return the time of the first message from an offset on."""
         moment = self._client.time_of(*self._place(partition), offset)
-        return None if moment is None else datetime.fromtimestamp(moment / 1e6, UTC)
+        return None if moment is None else clock_moment(moment / 1e6)
 
     def _offsets_of(self, option: str, value: str | dict[str, int]) -> Mapping[str, int]:
         """Return the offsets that a value of `start` or `end` stands for."""
