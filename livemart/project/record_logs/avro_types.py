@@ -23,6 +23,10 @@ _HINTS = ("__fastavro_parsed", "__named_schemas")
 _WORDS = frozenset({"union", "error_union"})
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
+# The logical type of a map that is spelled out as the array of its entries. Not `map`: Iceberg
+# calls an array of any keys and values so, which lands as an array.
+ENTRIES = "livemart-entries"
+
 _Named = Mapping[str, Sequence[Any]]
 
 
@@ -121,6 +125,11 @@ def _held(schema: Mapping[str, Any]) -> list[Any]:
     match schema:
         case {"type": "record" | "error", "fields": fields}:
             return [field["type"] for field in fields]
+        case {"type": "array", "logicalType": kind, "items": {"fields": _} as entry} if (
+            kind == ENTRIES
+        ):
+            # The value has no level for the record of an entry.
+            return _held(entry)
         case {"type": "array", "items": held} | {"type": "map", "values": held}:
             return [held]
         case _:

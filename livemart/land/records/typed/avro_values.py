@@ -19,16 +19,15 @@ from uuid import UUID
 from livemart.epoch import time_text
 from livemart.land.records.typed.calendars import ISO, SPARK_2, Calendar
 from livemart.land.records.untyped_values import PackedInterval, Unreadable, whole_map
-from livemart.project.record_logs.avro_types import objects_in
+from livemart.project.record_logs.avro_types import ENTRIES, objects_in
 
 # A column has at most 38 digits; the time to read more grows with the square of their number.
 _MOST_DECIMAL_BYTES = 1_024
 _MOST_SCALE = 1_024
 _EXACT = Context(prec=MAX_PREC)
 _INTERVAL_BYTES = 12
-# Not `map`: Iceberg calls an array of any keys and values so, which lands as an array.
-_ENTRIES = "livemart-entries"
-_PREFIXES = {ISO: "livemart-", SPARK_2: "livemart-spark-2-"}
+_OWN = "livemart-"
+_PREFIXES = {ISO: _OWN, SPARK_2: f"{_OWN}spark-2-"}
 _BIG_DECIMAL = {
     "type": "record",
     "name": "big_decimal",
@@ -52,6 +51,9 @@ def with_own_types(text: str, calendar: Calendar = ISO) -> str:
     for number, content in enumerate(objects_in(schema)):
         # No reader needs it, and it would have to fit the type.
         content.pop("default", None)
+        if str(content.get("logicalType")).startswith(_OWN):
+            # A name of ours that the writer put there promises nothing.
+            del content["logicalType"]
         if content.get("type") == "map" and "values" in content:
             _spell_out_entries(content, f"{entry}_{number}")
         kind, logical = content.get("type"), content.get("logicalType")
@@ -66,7 +68,7 @@ def _spell_out_entries(schema: dict[str, Any], name: str) -> None:
     """Make the array of a map, whose bytes are the same, with records of this name."""
     fields = [{"name": "key", "type": "string"}, {"name": "value", "type": schema.pop("values")}]
     items = {"type": "record", "name": name, "fields": fields}
-    schema.update({"type": "array", "items": items, "logicalType": _ENTRIES})
+    schema.update({"type": "array", "items": items, "logicalType": ENTRIES})
 
 
 def _has_scale(schema: Any) -> bool:
@@ -85,7 +87,7 @@ def _register() -> None:
         for name, read in _readers(calendar).items():
             kind, logical = name.split("-", 1)
             LOGICAL_READERS[f"{kind}-{prefix}{logical}"] = _for_fastavro(read)
-    LOGICAL_READERS[f"array-{_ENTRIES}"] = _for_fastavro(_whole_map)
+    LOGICAL_READERS[f"array-{ENTRIES}"] = _for_fastavro(_whole_map)
 
 
 def _for_fastavro(read: _Read) -> Callable[..., Any]:

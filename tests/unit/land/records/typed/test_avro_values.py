@@ -15,7 +15,8 @@ from fastavro.read import LOGICAL_READERS
 from livemart.land.records.typed.avro_values import with_own_types
 from livemart.land.records.typed.calendars import SPARK_2, Calendar
 from livemart.land.records.untyped_values import PackedInterval, Unreadable
-from livemart.project.record_logs.avro_types import parse_schemas
+from livemart.limits import MAX_NESTING
+from livemart.project.record_logs.avro_types import RefusedSchemaError, parse_schemas
 
 
 def read(encoded: Any, logical: str, calendar: Calendar | None = None, **kind: Any) -> Any:
@@ -166,3 +167,39 @@ def test_types_of_fastavro_stay_as_they_are() -> None:
 def test_a_logical_type_of_another_type_than_it_should_be_is_none() -> None:
     assert read("12", "timestamp-micros", type="string") == "12"
     assert read(12, "date", type="long") == 12
+
+
+def test_maps_nest_as_deep_as_other_values() -> None:
+    def nested(levels: int) -> Any:
+        return {"type": "map", "values": nested(levels - 1)} if levels else "int"
+
+    def read_back(levels: int) -> Any:
+        schema: Any = nested(levels)
+        value: Any = 7
+        for _ in range(levels):
+            value = {"k": value}
+        file = io.BytesIO()
+        fastavro.schemaless_writer(file, schema, value)
+        own = parse_schemas([with_own_types(json.dumps(schema))])
+        found = fastavro.schemaless_reader(io.BytesIO(file.getvalue()), own, None)
+        return found, value
+
+    found, value = read_back(MAX_NESTING)
+    assert found == value
+    with pytest.raises(RefusedSchemaError, match="more than 64 levels"):
+        read_back(MAX_NESTING + 1)
+    chain: Any = {"type": "map", "values": {"type": "record", "name": "r", "fields": []}}
+    chain["values"]["fields"] = [{"name": "again", "type": {"type": "map", "values": "r"}}]
+    with pytest.raises(RefusedSchemaError, match="contains itself"):
+        parse_schemas([with_own_types(json.dumps(chain))])
+
+
+@pytest.mark.parametrize(
+    ("kind", "logical", "value"),
+    [
+        ({"type": "array", "items": "int"}, "livemart-entries", [1]),
+        ({"type": "long"}, "livemart-timestamp-millis", 1),
+    ],
+)
+def test_a_name_of_ours_in_a_file_means_nothing(kind: Any, logical: str, value: Any) -> None:
+    assert read(value, logical, **kind) == value
