@@ -68,13 +68,18 @@ def open_engine(url: str, *, writes: bool = False, busy_seconds: float | None = 
     return _open_postgresql(make_url(url), writes)
 
 
+# However a database or a role is set: the driver reads times of this form alone, and all digits of
+# a double are sent.
+_FORMS_OF_VALUES = ("-c timezone=UTC", "-c DateStyle=ISO", "-c extra_float_digits=1")
+
+
 def _open_postgresql(address: URL, writes: bool) -> Engine:
     # Imported late: a server on SQLite needs no driver of PostgreSQL.
     from livemart.store.sessions import SERVER_OPTIONS, TCP_PARAMETERS, Sessions
 
     # Options of the URL stay: a separate schema is `?options=-csearch_path%3Dserving`.
     given = address.normalized_query
-    options = [SERVER_OPTIONS, *given.get("options", ()), "-c timezone=UTC"]
+    options = [SERVER_OPTIONS, *given.get("options", ()), *_FORMS_OF_VALUES]
     parameters: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, **TCP_PARAMETERS}
     if writes:
         # Takes the present primary of several hosts.

@@ -6,9 +6,12 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import date, datetime
 from pathlib import Path
+from urllib.parse import quote
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
@@ -22,6 +25,9 @@ from livemart.store.connections import (
     reached,
     shown_url,
 )
+from livemart.store.reader import StoreReader
+from tests.store.postgres import Postgres
+from tests.store.stores import fill_store
 
 
 @contextmanager
@@ -165,6 +171,30 @@ def test_a_value_that_no_driver_takes_is_the_statements_and_a_broken_file_the_st
     ):
         connection.exec_driver_sql("select * from t")
     assert caught.value.code == "STORE_UNREACHABLE"
+
+
+def test_values_do_not_depend_on_how_the_database_or_the_role_writes_them(
+    postgres: Postgres,
+) -> None:
+    url = postgres.new_store() + quote(
+        " -cDateStyle=German,DMY -cTimeZone=Asia/Tokyo -cextra_float_digits=-15 "
+        "-cbytea_output=escape -cIntervalStyle=sql_standard"
+    )
+    rows = pa.table(
+        {
+            "id": [1, 2],
+            "at": pa.array([datetime.min, datetime.max], pa.timestamp("us", tz="UTC")),
+            "day": [date.min, date.max],
+            "ratio": [0.1 + 0.2, 1.7976931348623157e308],
+            "raw": [b"\\", b"\x00"],
+        }
+    )
+
+    fill_store(url, {"m": rows}, {"m": ("id",)})
+    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
+        shown = view.rows("m", tenants=None)
+
+    assert shown == rows.to_pylist()
 
 
 def test_a_password_is_never_shown() -> None:
