@@ -86,7 +86,8 @@ class ExactDecimal(TypeDecorator[Decimal]):
     def process_bind_param(self, value: Decimal | int | None, dialect: Dialect) -> Any:
         if value is None or dialect.name == _POSTGRESQL:
             return value
-        exact = Decimal(value)
+        # Zero has one text, as it has one value.
+        exact = Decimal(value) or Decimal(0)
         fitted = exact.quantize(self._unit, context=_CONTEXT)
         # A value between two of this scale equals none of them.
         return format(fitted if fitted == exact else exact, "f")

@@ -107,6 +107,20 @@ def test_not_a_number_stays_one_and_is_the_greatest(store_url: str, reader: Stor
     assert [row["number"] for row in found] == [1]
 
 
+def test_a_decimal_is_found_however_it_is_written(store_url: str, reader: StoreReader) -> None:
+    amounts = pa.array([Decimal("0.00"), Decimal("1.50")], pa.decimal128(9, 2))
+
+    fill_store(store_url, {"m": pa.table({"amount": amounts})}, {"m": ("amount",)})
+
+    with reader.snapshot() as view:
+        found = [
+            [row["amount"] for row in view.rows("m", tenants=None, equals={"amount": value})]
+            for value in map(Decimal, ("-0.00", "0", "-0", "1.5", "1.500", "1.501"))
+        ]
+    zero, other = ([amount] for amount in amounts.to_pylist())
+    assert found == [zero, zero, zero, other, other, []]
+
+
 def test_nested_values_are_json(store_url: str, reader: StoreReader) -> None:
     lines = pa.list_(pa.struct([("dish", pa.string()), ("price", pa.decimal128(9, 2))]))
     table = pa.table(
