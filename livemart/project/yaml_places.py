@@ -216,7 +216,7 @@ def line_below(text: str, step: tuple[str, str], path: Iterable[str]) -> int | N
         step: group and name of the entry.
         path: keys, and positions in lists, from the entry down.
 
-    >>> text = "sources:\\n- name: raw\\n  tables:\\n  - nam: a"
+    >>> text = "sources:\\n- name: raw\\n  tables:\\n  - named: a"
     >>> line_below(text, ("sources", "raw"), ["tables", "0"])
     4
     """
