@@ -70,7 +70,7 @@ def open_engine(url: str, *, writes: bool = False, busy_seconds: float | None = 
 
 # However a database or a role is set: the driver reads times of this form alone, and all digits of
 # a double are sent.
-_FORMS_OF_VALUES = ("-c timezone=UTC", "-c DateStyle=ISO", "-c extra_float_digits=1")
+_FORMS_OF_VALUES = ("-c timezone=UTC", "-c DateStyle=ISO", "-c extra_float_digits=3")
 
 
 def _open_postgresql(address: URL, writes: bool) -> Engine:

@@ -334,9 +334,9 @@ def _fields_found(rows: pa.Table) -> pa.Array:
     """
     paths_by_row = [list(dict(fields or ())) for fields in _array(rows, RESCUED).to_pylist()]
     if KEPT in rows.column_names:
+        columns = set(rows.column_names)
         for paths, versions in zip(paths_by_row, _array(rows, KEPT).to_pylist(), strict=True):
-            unknown = dict(versions or ()).keys() - set(rows.column_names)
-            paths += sorted(map(name_in_path, unknown))
+            paths += sorted(name_in_path(name) for name, _ in versions or () if name not in columns)
     details = [
         _legible(f"found fields {', '.join(paths)}") if paths else None for paths in paths_by_row
     ]
