@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from livemart.arrow.single_floats import shortest_double
+
 _SHORT_TEXT, _OBJECT, _ARRAY = 1, 2, 3
 _CONSTANTS = {0: None, 1: True, 2: False}
 _INTEGERS = (3, 4, 5, 6)
@@ -206,7 +208,7 @@ def _python_scalar(scalar: _Scalar) -> Any:
         return str(uuid.UUID(bytes=content))
     if kind in _FLOATS:
         number = struct.unpack(_FLOATS[kind], content)[0]
-        return number if kind == 7 else float(str(np.float32(number)))
+        return number if kind == 7 else shortest_double(number)
     if kind in _DECIMALS:
         digits, scale = _decimal(content)
         return Decimal(f"{digits}e-{scale}")

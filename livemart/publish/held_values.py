@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from livemart.epoch import day_text, epoch_micros, timestamp_text
 from livemart.store.served import ServedModel
-from livemart.store.value_forms import json_value
+from livemart.store.value_forms import json_value, python_values
 
 _MICROS_OF_A_DAY = 86_400_000_000
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -82,13 +82,13 @@ def _first_beyond(column: pa.Array) -> tuple[int, str] | None:
 def _shown_row(model: ServedModel, row: pa.Table, beyond: str) -> str:
     """Return the key of a row, or its columns beside the value."""
     names = model.row_key or tuple(name for name, kind in model.columns if kind != "json")
-    parts = [f"{name} = {_shown(row.column(name)[0])}" for name in names if name != beyond]
+    parts = [f"{name} = {_shown(row.column(name))}" for name in names if name != beyond]
     return ", ".join(parts)[:_SHOWN] or "that has no other column"
 
 
-def _shown(value: pa.Scalar) -> str:
+def _shown(column: pa.ChunkedArray) -> str:
     try:
-        plain: Any = value.as_py()
+        plain: Any = python_values(column)[0]
     except (OverflowError, ValueError):
         return "?"
     return str(json_value(plain))

@@ -152,6 +152,7 @@ def sql_type(kind: str) -> TypeEngine[Any]:
 _TYPES: dict[str, type[TypeEngine[Any]]] = {
     "bigint": sa.BigInteger,
     "int": sa.Integer,
+    "float": Float,
     "double": Float,
     "boolean": sa.Boolean,
     "date": sa.Date,

@@ -72,7 +72,7 @@ class Published:
 class ServedModel:
     """A model as it is stored.
 
-    `columns`: name and kind (string, bigint, int, double, boolean, date, timestamp,
+    `columns`: name and kind (string, bigint, int, float, double, boolean, date, timestamp,
     timestamp_ntz, decimal(p,s), json, binary), in the model's order. `row_key`: empty if rows may
     repeat. `time_column`: the column of a time filter that names none; None if the model has no
     such column.

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from livemart.arrow.single_floats import nearest_single, shortest_double
 from livemart.arrow.variant_values import python_value
 from livemart.arrow.variants import has_parts, is_variant
 
@@ -47,6 +48,8 @@ def kind_of(arrow: pa.DataType) -> str:
         return "bigint"
     if types.is_integer(arrow):
         return "int"
+    if types.is_float32(arrow):
+        return "float"
     if types.is_floating(arrow):
         return "double"
     if types.is_date(arrow):
@@ -70,7 +73,8 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return a column's values as Python objects; nested ones as JSON values already.
 
     Times are aware and UTC (a time without a zone is kept as if it were UTC), maps are objects with
-    their entries in their order. -0.0 is 0.0: SQLite has no other zero. NaN is one object.
+    their entries in their order. -0.0 is 0.0: SQLite has no other zero. NaN is one object. A float
+    is the double of its shortest decimal.
     """
     arrow = column.type
     if pa.types.is_dictionary(arrow):
@@ -126,6 +130,8 @@ def _converter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
     types = pa.types
     if types.is_timestamp(arrow):
         return _utc if arrow.tz is not None else _as_if_utc
+    if types.is_float32(arrow):
+        return lambda value: _NAN if math.isnan(value) else shortest_double(value) + 0.0
     if types.is_floating(arrow):
         return lambda value: _NAN if math.isnan(value) else value + 0.0
     if is_variant(arrow):
@@ -230,6 +236,11 @@ def _parse_double(kind: str, text: str) -> float:
     return float(text)
 
 
+def _parse_float(kind: str, text: str) -> float:
+    _parse_double(kind, text)
+    return shortest_double(nearest_single(text))
+
+
 def _parse_decimal(kind: str, text: str) -> Decimal:
     if not re.fullmatch(r"[+-]?\d{1,40}(\.\d{1,40})?", text, re.ASCII):
         raise ValueError(text)
@@ -246,6 +257,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "int": _parse_int,
     "bigint": _parse_int,
     "boolean": _parse_boolean,
+    "float": _parse_float,
     "double": _parse_double,
     "decimal": _parse_decimal,
     "date": lambda _, text: date.fromisoformat(text),

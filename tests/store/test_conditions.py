@@ -39,6 +39,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
         [Decimal(text) for text in ("-10.50", "-9.00", "0.00", "9.00", "10.00", "100.00", "1e6")],
     ),
     "n": (pa.int64(), [-(2**63), -10, -9, 0, 9, 10, 2**63 - 1]),
+    "share": (pa.float32(), [-math.inf, -10.1, -0.1, 0.0, 0.1, 0.2, math.inf]),
     "ratio": (pa.float64(), [-math.inf, -10.5, -9.0, 0.0, 9.0, 10.5, math.inf]),
     "day": (pa.date32(), [date(year, 1, 9) for year in (1, 999, 1969, 1970, 2026, 2027, 9999)]),
     "at": (

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from livemart.arrow.single_floats import shortest_double
 from livemart.store.value_forms import json_value, kind_of, parse_served_value, python_values
 
 MOMENT = datetime(2026, 3, 2, 14, 35, 0, 123_456, tzinfo=UTC)
@@ -26,7 +27,7 @@ MOMENT = datetime(2026, 3, 2, 14, 35, 0, 123_456, tzinfo=UTC)
         (pa.int8(), "int"),
         (pa.int32(), "int"),
         (pa.int64(), "bigint"),
-        (pa.float32(), "double"),
+        (pa.float32(), "float"),
         (pa.float64(), "double"),
         (pa.bool_(), "boolean"),
         (pa.date32(), "date"),
@@ -135,6 +136,21 @@ def test_a_time_without_a_zone_is_shown_without_one() -> None:
     assert parse_served_value("timestamp_ntz", "2026-03-02T14:35:00.123456") == kept
 
 
+def test_a_float_has_its_shortest_digits_however_nested() -> None:
+    floats = [0.1, 3.4028235e38, 1e-45, 16777216.0, None, float("-inf"), -0.0]
+    nested = pa.array([[0.1, None]], pa.list_(pa.float32()))
+
+    kept = python_values(pa.array(floats, pa.float32()))
+
+    assert list(map(str, kept)) == list(map(str, [*floats[:-1], 0.0]))
+    assert python_values(nested) == [[0.1, None]]
+
+
+@pytest.mark.parametrize("text", ["0.1", "0.10000000149011612", "0.1000000001"])
+def test_a_filter_of_a_float_is_rounded_to_a_float(text: str) -> None:
+    assert parse_served_value("float", text) == 0.1
+
+
 def test_times_are_utc_also_without_a_zone() -> None:
     bare = pa.array([MOMENT.replace(tzinfo=None)], pa.timestamp("us"))
     zoned = pa.array([MOMENT], pa.timestamp("us", tz="Asia/Tokyo"))
@@ -149,6 +165,7 @@ def test_times_are_utc_also_without_a_zone() -> None:
         ("string", st.text()),
         ("int", st.integers(-(2**31), 2**31 - 1)),
         ("bigint", st.integers(-(2**63), 2**63 - 1)),
+        ("float", st.floats(width=32).map(shortest_double)),
         ("double", st.floats()),
         ("boolean", st.booleans()),
         ("date", st.dates()),
@@ -180,6 +197,8 @@ def test_what_json_shows_is_understood_as_a_filter(
         ("bigint", "9223372036854775808"),
         ("bigint", "9" * 5_000),
         ("boolean", "1"),
+        ("float", "one"),
+        ("float", "1_000.5"),
         ("double", "one"),
         ("double", "1_000.5"),
         ("double", "٣"),

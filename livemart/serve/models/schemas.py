@@ -18,9 +18,9 @@ class ColumnBody(Shape, title="Column"):
 
     name: str
     type: str = Field(
-        description="string, int, bigint (beyond 2^53 written as a string), double, boolean, "
-        "date, timestamp, timestamp_ntz (names no zone), decimal(p,s) (a string), json or binary "
-        "(a base64 string)"
+        description="string, int, bigint (beyond 2^53 written as a string), float (32 bits), "
+        "double, boolean, date, timestamp, timestamp_ntz (names no zone), decimal(p,s) (a string), "
+        "json or binary (a base64 string)"
     )
 
 

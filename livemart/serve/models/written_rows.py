@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from livemart.arrow.single_floats import nearest_single
 from livemart.serve.live.snapshot_json import age_of, json_text, snapshot_head, to_json
 from livemart.serve.models.row_cursors import RowCursors, order_kinds
 from livemart.store.positions import Position
@@ -34,6 +35,7 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int32(),
     "bigint": pa.int64(),
+    "float": pa.float32(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "date": pa.date32(),
@@ -299,4 +301,7 @@ def _arrow_value(kind: str, value: Any) -> Any:
         return None
     if kind == "timestamp_ntz":
         return value.replace(tzinfo=None)
+    if kind == "float":
+        # The shortest decimal names this float; its double may be nearer to another one.
+        return nearest_single(repr(value))
     return json_text(value) if kind == "json" else value

@@ -72,7 +72,7 @@ class ChartLine:
 
 def is_number(kind: str) -> bool:
     """Return True for a kind whose values are numbers."""
-    return kind in ("int", "bigint", "double") or decimal_size(kind) is not None
+    return kind in ("int", "bigint", "float", "double") or decimal_size(kind) is not None
 
 
 def is_time_kind(kind: str) -> bool:

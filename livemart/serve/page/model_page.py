@@ -120,7 +120,9 @@ def build_page(
 ) -> dict[str, Any]:
     """Return the texts and addresses of the page, by the names of its template."""
     kinds, question = address.model.kinds, shown.question
-    parts = [name for name, kind in kinds.items() if kind not in ("json", "binary", "double")]
+    parts = [
+        name for name, kind in kinds.items() if kind not in ("json", "binary", "float", "double")
+    ]
     across = [name for name in parts if is_time_kind(kinds[name]) or kinds[name] == "string"]
     of_rows = replace(address.model, columns=question.columns_of(address.model))
     return {

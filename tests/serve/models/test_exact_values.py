@@ -8,10 +8,13 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from livemart.arrow.single_floats import nearest_single
 from livemart.arrow.types import plain_table
 from livemart.publish.exposures import ServedSpec
 from livemart.publish.publisher import publish
+from livemart.serve.http.forms import PARQUET
 from livemart.store.reader import StoreReader
 from livemart.store.store import Store
 from tests.serve.apps import site
@@ -57,6 +60,56 @@ def test_large_numbers_keep_their_digits_and_local_times_get_no_zone(tmp_path: P
     assert table.to_pylist() == rows.to_pylist()
     kinds = {column["name"]: column["type"] for column in listed[0]["columns"]}
     assert kinds == {"order_id": "bigint", "item_count": "bigint", "opened_at": "timestamp_ntz"}
+
+
+# 0.4 s.
+def test_a_float_is_shown_found_and_followed_by_its_shortest_digits(tmp_path: Path) -> None:
+    # The last two: the double of the shortest digits is nearer to another float; the largest one.
+    texts = ("-0.1", "0.1", "0.3", "7.038531e-26", "3.4028235e+38")
+    floats = pa.array([nearest_single(text) for text in texts], pa.float32())
+    rows = pa.table({"ratio": floats, "id": pa.array(range(len(texts)))})
+    with site(tmp_path) as one:
+        fill_store(one.url, {"m": rows.slice(0, 0)}, {"m": ("ratio",)})
+        fill_store(one.url, {"m": rows, "bag": rows}, {"m": ("ratio",)}, 2)
+        one.until(lambda: one.shows(2))
+        forms = {
+            form: one.client.get("/v1/models/m?order=ratio", headers={"Accept": form})
+            for form in (JSON, CSV, ARROW, PARQUET)
+        }
+        path = "/v1/models/m?order=ratio&limit=1"
+        found = {
+            question: [
+                row["id"] for row in one.client.get(f"/v1/models/m?{question}").json()["rows"]
+            ]
+            for question in ("ratio=eq.0.1", "ratio=in.(0.3,1)", "ratio=lt.0.1", "key=ratio:0.3")
+        }
+        walked: list[float] = []
+        after: str | None = ""
+        while after is not None:
+            page = one.client.get(path + (f"&after={after}" if after else "")).json()
+            walked += [row["ratio"] for row in page["rows"]]
+            after = page["next"]
+        listed = one.client.get("/v1/models").json()["models"]
+        reader = StoreReader.open(one.url)
+        changed = [change.row["ratio"] for change in changes_of(reader, "m", 1, None, 10).changes]
+        reader.close()
+
+    shown = [-0.1, 7.038531e-26, 0.1, 0.3, 3.4028235e38]
+    in_order = rows.sort_by("ratio")
+    assert [row["ratio"] for row in forms[JSON].json()["rows"]] == walked == shown
+    assert [row["ratio"] for row in csv.DictReader(io.StringIO(forms[CSV].text))] == [
+        str(value) for value in shown
+    ]
+    assert pa.ipc.open_stream(forms[ARROW].content).read_all().equals(in_order)
+    assert pq.read_table(pa.BufferReader(forms[PARQUET].content)).equals(in_order)
+    assert found == {
+        "ratio=eq.0.1": [1],
+        "ratio=in.(0.3,1)": [2],
+        "ratio=lt.0.1": [0, 3],
+        "key=ratio:0.3": [2],
+    }
+    assert sorted(changed) == shown
+    assert {"name": "ratio", "type": "float"} in listed[-1]["columns"]
 
 
 # 0.4 s.

@@ -13,11 +13,21 @@ from tests.disagreeing_values import BEYOND_PYTHON, KINDS, array
 from tests.unit.arrow.test_variants import nested
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].spark != "float"])
 def test_what_python_holds_is_as_arrow_gives_it(name: str) -> None:
     rows = pa.table({"a": array(name, [*KINDS[name].values, None])})
 
     assert list(map(repr, python_rows(rows))) == list(map(repr, rows.to_pylist()))
+
+
+def test_a_float_has_its_shortest_digits_at_any_depth() -> None:
+    floats = pa.array([0.1, -3.4028235e38, None, float("inf"), -0.0], pa.float32())
+    rows = pa.table({"a": floats, "l": pa.array([[0.1]] * 5, pa.list_(pa.float32()))})
+
+    found = python_rows(rows)
+
+    assert [str(row["a"]) for row in found] == ["0.1", "-3.4028235e+38", "None", "inf", "-0.0"]
+    assert found[0]["l"] == [0.1]
 
 
 @pytest.mark.parametrize("name", BEYOND_PYTHON)
