@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.arrow.single_floats import are_halves
 from livemart.arrow.variants import holds_type
 from livemart.epoch import epoch_micros
 from livemart.land.records.numbers import MAX_DIGITS
@@ -51,7 +52,7 @@ def text_type(kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_temporal(kind):
         return pa.string()
     if pa.types.is_float32(kind):
-        # Rounded once from the text to double, then to float, as the exact reader does.
+        # Rounded once to float then; where that depends on the text, the exact reader does it.
         return pa.float64()
     if pa.types.is_decimal(kind) and kind.precision + kind.scale > _MOST_DIGITS:
         # A number gets the places of the type before it is checked, and 128 bits would wrap.
@@ -211,6 +212,8 @@ def _finite(column: pa.Array, kind: pa.DataType) -> pa.Array:
         raise UnlikeError
     if column.type == kind:
         return column
+    if are_halves(column.to_numpy(zero_copy_only=False)).any():
+        raise UnlikeError
     narrow = column.cast(kind, safe=False)
     if not pc.all(pc.is_finite(narrow), min_count=0).as_py():
         raise UnlikeError

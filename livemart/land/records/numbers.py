@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
+from livemart.arrow.single_floats import nearest_single
 from livemart.land.records.untyped_values import Convert, Rescued, misfit
 from livemart.project.spark_types import MAX_PRECISION, SparkType
 
@@ -22,7 +22,6 @@ _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 MAX_DIGITS = 400
 # Digits for which Delta widens a bigint to a decimal.
 _LONGEST_BIGINT = 20
-_FLOAT = struct.Struct("<f")
 _EXACT = Context(prec=2 * MAX_DIGITS)
 
 
@@ -111,10 +110,9 @@ def double(value: Any, path: str, rescued: Rescued) -> float:
 
 
 def single(value: Any, path: str, rescued: Rescued) -> float:
-    """Convert to a double that is a finite float when it is rounded to one."""
-    number = double(value, path, rescued)
-    try:
-        _FLOAT.pack(number)
-    except OverflowError:
-        raise misfit(path, value, "float", "double") from None
+    """Convert to the nearest float of 32 bits, which is finite."""
+    double(value, path, rescued)
+    number = nearest_single(value)
+    if math.isinf(number):
+        raise misfit(path, value, "float", "double")
     return number

@@ -59,6 +59,7 @@ def test_times_are_those_of_their_zone_and_without_one_of_utc() -> None:
         pytest.param("date", ["0000-12-31"], id="the year 0"),
         pytest.param("double", [float("inf")], id="an infinity"),
         pytest.param("float", [1e39], id="beyond a float"),
+        pytest.param("float", [0.5, None, 1 + 2**-24], id="halfway between two floats"),
     ],
 )
 def test_a_column_that_could_be_seen_otherwise_is_left_to_the_exact_reader(

@@ -466,6 +466,13 @@ def test_a_text_of_avro_that_is_no_utf_8_takes_no_record_behind_it(tmp_path: Pat
 
 
 FLOAT_MAX = 3.4028234663852886e38
+BESIDE_HALVES = {
+    "1.00000005960464477539062500000001": 1.00000011920928955078125,
+    "1.00000005960464477539062500000000": 1.0,
+    "1.00000017881393432617187499999999": 1.00000011920928955078125,
+    "7.038531e-26": 7.038530691851209e-26,
+    "340282356779733661637539395458142568447.9": FLOAT_MAX,
+}
 JSON: list[tuple[str, dict[str, Any]]] = [
     ("0.15", {"decimal(10,1)": MISFIT, "decimal(10,2)": Decimal("0.15"), "double": 0.15}),
     ("0.10", {"decimal(10,1)": Decimal("0.1"), "string": "0.10", "decimal(38,0)": MISFIT}),
@@ -476,6 +483,9 @@ JSON: list[tuple[str, dict[str, Any]]] = [
     # The largest float, as C writes it with nine digits.
     ("3.40282347e+38", {"float": FLOAT_MAX, "double": 3.40282347e38}),
     ("3.4028236e+38", {"float": MISFIT}),
+    # The double of each is halfway between two floats: only the text shows which one is nearer.
+    *((text, {"float": single}) for text, single in BESIDE_HALVES.items()),
+    *((f'"{text}"', {"float": single}) for text, single in BESIDE_HALVES.items()),
     (
         "12345678901234567890",
         {
@@ -572,6 +582,7 @@ CSV: list[tuple[str, dict[str, Any]]] = [
     ("0.10", {"decimal(10,1)": Decimal("0.1"), "string": "0.10"}),
     ("1e400", {"double": MISFIT, "decimal(38,0)": MISFIT, "string": "1e400"}),
     ("3.40282347e+38", {"float": FLOAT_MAX}),
+    *((text, {"float": single}) for text, single in BESIDE_HALVES.items()),
     (
         "12345678901234567890",
         {
