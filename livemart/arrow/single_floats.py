@@ -6,6 +6,8 @@ Used where text lands in a column of type `float`, and where the serving store k
 from __future__ import annotations
 
 import math
+import struct
+from contextlib import suppress
 from decimal import Decimal
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy.typing as npt
 _BEYOND = 2.0**128
 # A number halfway between two floats has a digit more than theirs, which are 24 binary ones.
 _BITS_OF_HALVES = 2.0**25
+_SINGLE = struct.Struct("<f")
 
 _Doubles = npt.NDArray[np.float64]
 
@@ -22,7 +25,7 @@ _Doubles = npt.NDArray[np.float64]
 def shortest_double(single: float) -> float:
     """Return the double of the shortest decimal that reads back as the float `single`.
 
-    It prints as Spark prints the float, and such doubles are ordered as their floats.
+    It has the fewest digits of all, and such doubles are ordered as their floats.
 
     >>> shortest_double(0.10000000149011612)
     0.1
@@ -40,11 +43,11 @@ def nearest_single(text: str) -> float:
     False
     """
     number = float(text)
-    with np.errstate(all="ignore"):
-        single = float(np.float32(number))
-    is_short = (math.frexp(number)[0] * _BITS_OF_HALVES).is_integer()
-    if single == number or not is_short:
-        return single
+    if not (math.frexp(number)[0] * _BITS_OF_HALVES).is_integer():
+        # More digits than a number halfway between two floats has.
+        with suppress(OverflowError):
+            (single,) = _SINGLE.unpack(_SINGLE.pack(number))
+            return float(single)
     nearest, other, is_half = (part.item() for part in _around(np.array(number)))
     if is_half and (exact := Decimal(text)) != (half := Decimal(number)):
         nearest = max(nearest, other) if exact > half else min(nearest, other)

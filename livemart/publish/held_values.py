@@ -82,13 +82,17 @@ def _first_beyond(column: pa.Array) -> tuple[int, str] | None:
 def _shown_row(model: ServedModel, row: pa.Table, beyond: str) -> str:
     """Return the key of a row, or its columns beside the value."""
     names = model.row_key or tuple(name for name, kind in model.columns if kind != "json")
-    parts = [f"{name} = {_shown(row.column(name))}" for name in names if name != beyond]
+    parts = [
+        f"{name} = {_shown(row.column(name), model.kinds[name])}"
+        for name in names
+        if name != beyond
+    ]
     return ", ".join(parts)[:_SHOWN] or "that has no other column"
 
 
-def _shown(column: pa.ChunkedArray) -> str:
+def _shown(column: pa.ChunkedArray, kind: str) -> str:
     try:
         plain: Any = python_values(column)[0]
     except (OverflowError, ValueError):
         return "?"
-    return str(json_value(plain))
+    return str(json_value(plain, kind))

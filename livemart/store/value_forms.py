@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from livemart.arrow.single_floats import nearest_single, shortest_double
+from livemart.arrow.single_floats import shortest_double
 from livemart.arrow.variant_values import python_value
 from livemart.arrow.variants import has_parts, is_variant
 
@@ -236,11 +236,6 @@ def _parse_double(kind: str, text: str) -> float:
     return float(text)
 
 
-def _parse_float(kind: str, text: str) -> float:
-    _parse_double(kind, text)
-    return shortest_double(nearest_single(text))
-
-
 def _parse_decimal(kind: str, text: str) -> Decimal:
     if not re.fullmatch(r"[+-]?\d{1,40}(\.\d{1,40})?", text, re.ASCII):
         raise ValueError(text)
@@ -257,7 +252,8 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "int": _parse_int,
     "bigint": _parse_int,
     "boolean": _parse_boolean,
-    "float": _parse_float,
+    # A column holds the double of what is shown, and is compared as that.
+    "float": _parse_double,
     "double": _parse_double,
     "decimal": _parse_decimal,
     "date": lambda _, text: date.fromisoformat(text),

@@ -146,11 +146,6 @@ def test_a_float_has_its_shortest_digits_however_nested() -> None:
     assert python_values(nested) == [[0.1, None]]
 
 
-@pytest.mark.parametrize("text", ["0.1", "0.10000000149011612", "0.1000000001"])
-def test_a_filter_of_a_float_is_rounded_to_a_float(text: str) -> None:
-    assert parse_served_value("float", text) == 0.1
-
-
 def test_times_are_utc_also_without_a_zone() -> None:
     bare = pa.array([MOMENT.replace(tzinfo=None)], pa.timestamp("us"))
     zoned = pa.array([MOMENT], pa.timestamp("us", tz="Asia/Tokyo"))
