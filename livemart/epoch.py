@@ -5,6 +5,7 @@ Python's own have the years 1 to 9999, whole microseconds and no 24:00; Spark an
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -13,6 +14,8 @@ _DAYS_BEFORE_1970 = date(1970, 1, 1).toordinal() - 1
 _DAYS_OF_400_YEARS = 146_097
 _NANOSECONDS_OF_A_DAY = 86_400_000_000_000
 _LAST_YEAR = 9999
+_FINER_THAN_MICROSECONDS = re.compile(r"[.,]\d{6}0*[1-9]")
+_DIGITS_OF_A_DAY = 8
 _FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
 
 
@@ -35,6 +38,23 @@ def epoch_moment(micros: int) -> datetime:
     '1970-01-01T00:00:01+00:00'
     """
     return EPOCH + micros * MICROSECOND
+
+
+def parse_moment(text: str) -> datetime:
+    """Return the moment that a text writes in ISO 8601, in its zone; UTC if it names none.
+
+    Raises:
+        ValueError: it writes none, or one between two microseconds.
+
+    >>> parse_moment("2026-03-01T12:00").isoformat()
+    '2026-03-01T12:00:00+00:00'
+    """
+    # Python cuts digits beyond the sixth, and takes any sign, a digit too, between day and time.
+    is_number = text.isdigit() and len(text) != _DIGITS_OF_A_DAY
+    if is_number or _FINER_THAN_MICROSECONDS.search(text):
+        raise ValueError("write it as ISO 8601, 2026-03-01T12:00:00.123456Z")
+    moment = datetime.fromisoformat(f"{text[:-1]}Z" if text.endswith("z") else text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def clock_moment(seconds: float) -> datetime:

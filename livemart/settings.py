@@ -27,6 +27,7 @@ from pydantic import (
     ValidationError,
 )
 
+from livemart.epoch import parse_moment
 from livemart.errors import ConfigError, ConfigErrors, nearest
 from livemart.extras import install_hint, missing_modules
 from livemart.intervals import parse_interval
@@ -49,8 +50,8 @@ def _read_instant(value: object) -> object:
     """Without a zone an instant is UTC, as in landed records."""
     if isinstance(value, str):
         try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
+            return parse_moment(value).astimezone(UTC)
+        except (ValueError, OverflowError):
             raise ValueError(
                 "write a time, such as 2026-03-01T12:00; it is UTC without a zone"
             ) from None

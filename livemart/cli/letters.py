@@ -14,6 +14,7 @@ import click
 
 from livemart.cli.exits import reported_errors
 from livemart.cli.flags import OUTPUT, PLACES, PROJECT, json_or_text, print_answer, with_flags
+from livemart.epoch import parse_moment
 from livemart.errors import nearest
 from livemart.inspect.terminal_text import counted
 from livemart.intervals import parse_interval
@@ -46,9 +47,8 @@ def read_moment(_: click.Context, __: click.Parameter, text: str | None) -> date
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except ValueError:
+        return parse_moment(text).astimezone(UTC)
+    except (ValueError, OverflowError):
         pass
     try:
         return datetime.now(UTC) - parse_interval(text)

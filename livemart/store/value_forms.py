@@ -19,6 +19,7 @@ import pyarrow as pa
 from livemart.arrow.single_floats import shortest_double
 from livemart.arrow.variant_values import python_value
 from livemart.arrow.variants import has_parts, is_variant
+from livemart.epoch import parse_moment
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 # A reader in JavaScript has no other number than a double.
@@ -123,7 +124,8 @@ def parse_served_value(kind: str, text: str) -> Any:
         return _PARSERS[kind.partition("(")[0]](kind, text)
     # OverflowError: a time that has no UTC.
     except (KeyError, ValueError, OverflowError, InvalidOperation) as error:
-        raise ValueError(f"{text!r} is not a value of type {kind}") from error
+        form = ", as 2026-03-01T12:00:00.123456Z is" if kind in TIMESTAMPS else ""
+        raise ValueError(f"{text!r} is not a value of type {kind}{form}") from error
 
 
 def _converter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
@@ -243,8 +245,7 @@ def _parse_decimal(kind: str, text: str) -> Decimal:
 
 
 def _parse_timestamp(kind: str, text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return parse_moment(text).astimezone(UTC)
 
 
 _PARSERS: dict[str, Callable[[str, str], Any]] = {

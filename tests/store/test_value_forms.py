@@ -202,6 +202,8 @@ def test_what_json_shows_is_understood_as_a_filter(
         ("date", "2026-02-30"),
         ("timestamp", "yesterday"),
         ("timestamp", "0001-01-01T00:00:00+14:00"),
+        ("timestamp", "2026-03-02T14:35:00.1234561Z"),
+        ("timestamp_ntz", "2026-03-02T14:35:00.0000001"),
         ("binary", "&"),
         ("json", "{}"),
     ],

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from livemart.epoch import EPOCH, clock_moment, epoch_micros, epoch_moment
+from livemart.epoch import EPOCH, clock_moment, epoch_micros, epoch_moment, parse_moment
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,35 @@ def test_there_is_no_moment_beyond_the_calendar() -> None:
 )
 def test_a_clock_beyond_the_calendar_shows_its_end(seconds: float, year: int) -> None:
     assert clock_moment(seconds).year == year
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-03-01T12:00:00.1234560000Z", "2026-03-01T12:00:00.123456+00:00"),
+        ("2026-03-01T12:00:00,5+02:00", "2026-03-01T12:00:00.500000+02:00"),
+        ("2026-03-01t12:00z", "2026-03-01T12:00:00+00:00"),
+        ("20260301", "2026-03-01T00:00:00+00:00"),
+        ("2026-03-01", "2026-03-01T00:00:00+00:00"),
+    ],
+)
+def test_a_text_of_iso_8601_is_a_moment(text: str, moment: str) -> None:
+    assert parse_moment(text).isoformat() == moment
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Python cuts it to the microsecond before.
+        "2026-03-01T12:00:00.1234561Z",
+        "2026-03-01T12:00:00.00000000001",
+        # Milliseconds since 1970, to Python 23:45 of a day in 1712.
+        "1712010312345",
+        "0",
+        "soon",
+        "",
+    ],
+)
+def test_a_text_between_two_microseconds_or_without_a_day_is_no_moment(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_moment(text)

@@ -376,6 +376,7 @@ def test_a_path_that_the_user_does_not_name_is_no_named_setting(tmp_path: Path) 
     ("name", "value", "step"),
     [
         ("as_of", "yesterday", "next: write a time, such as 2026-03-01T12:00"),
+        ("as_of", "0001-01-01T00:00+14:00", "next: write a time, such as 2026-03-01T12:00"),
         ("memory", "3 GB", "next: write a size, such as 512m or 3g"),
         ("cache", "1gb", "next: write a size, such as 512m or 3g"),
         ("tenant_column", "shop id", "next: write the name of a column"),

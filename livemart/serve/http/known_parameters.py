@@ -1,4 +1,4 @@
-"""Refuses parameters of a query that nothing reads, and those that come twice.
+"""Refuses parameters of a query that nothing reads, and those that come twice; reads times.
 
 Used by every path of the API. A misspelled `limits=5` that is passed over looks like an answer to
 the question that was meant. The pages take any: links of others add what they like.
@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import get_args, get_origin
+from datetime import datetime
+from typing import Annotated, get_args, get_origin
 
 from fastapi.routing import APIRoute
+from pydantic import BeforeValidator
 from starlette.requests import Request
 
+from livemart.epoch import parse_moment
 from livemart.errors import nearest
 from livemart.serve.http.problems import ProblemError
+
+# pydantic's own takes a number for seconds since 1970, and cuts digits beyond microseconds.
+Moment = Annotated[datetime, BeforeValidator(parse_moment)]
 
 
 async def refuse_unread(request: Request) -> None:

@@ -57,13 +57,11 @@ class LetterDesk:
             return read_letter_page(self._warehouse, choice, limit=limit, after=after)
 
 
-def utc_moment(moment: datetime | None) -> datetime | None:
-    """Return a moment that was asked for, UTC; without a zone it is UTC.
+def utc_moment(moment: datetime) -> datetime:
+    """Return a moment that was asked for, UTC.
 
     One before the first or behind the last moment of UTC becomes that: no letter is beyond.
     """
-    if moment is None or moment.tzinfo is None:
-        return None if moment is None else moment.replace(tzinfo=UTC)
     try:
         return moment.astimezone(UTC)
     except OverflowError:

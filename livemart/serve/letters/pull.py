@@ -6,11 +6,9 @@ Used by admins alone: a record that could not land may be anybody's, and nothing
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BeforeValidator
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,6 +16,7 @@ from livemart.land.letters.chosen_letters import LetterChoice
 from livemart.land.reasons import LetterReason, meaning_of
 from livemart.serve.auth.callers import AdminOf
 from livemart.serve.http.forms import JSON, answer, choose_form, is_known, tag_of
+from livemart.serve.http.known_parameters import Moment
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.letters import schemas
@@ -35,14 +34,6 @@ from livemart.serve.shares.shares import note_rows
 _MOST_LETTERS = 1_000
 
 
-def _written_out(text: Any) -> Any:
-    # A bare number would be taken for seconds since 1970.
-    if isinstance(text, str) and not text[4:5] == "-":
-        raise ValueError("write it as ISO 8601, 2026-03-01T12:00:00Z")
-    return text
-
-
-_Moment = Annotated[datetime, BeforeValidator(_written_out)]
 letters_router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])
 
 
@@ -58,9 +49,9 @@ def pull_letters(
     ] = None,
     reason: Annotated[LetterReason | None, Query(description="For this reason.")] = None,
     from_: Annotated[
-        _Moment | None, Query(alias="from", description="Landed at or after it, ISO 8601.")
+        Moment | None, Query(alias="from", description="Landed at or after it, ISO 8601.")
     ] = None,
-    to: Annotated[_Moment | None, Query(description="Landed before it.")] = None,
+    to: Annotated[Moment | None, Query(description="Landed before it.")] = None,
     redriven: Annotated[
         bool, Query(description="Also those whose records were handed over again.")
     ] = False,
@@ -81,7 +72,9 @@ def pull_letters(
     For admins. They are no rows of a snapshot: an answer is of what has landed by now.
     """
     choose_form(request, [JSON])
-    choice = LetterChoice(source, reason, utc_moment(from_), utc_moment(to), redriven)
+    choice = LetterChoice(
+        source, reason, from_ and utc_moment(from_), to and utc_moment(to), redriven
+    )
     place = None if after is None else read_place(after)
     desk = part_of(request, LetterDesk)
     etag = tag_of("letters", *desk.versions(), choice, limit, after)

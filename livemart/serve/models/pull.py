@@ -17,7 +17,7 @@ from starlette.responses import Response
 from livemart.serve.auth.callers import Caller, CallerOf
 from livemart.serve.auth.seal import Seal
 from livemart.serve.http.forms import JSON, answer, choose_form, etag_of, is_known
-from livemart.serve.http.known_parameters import parameters_of, refuse_others, refuse_unread
+from livemart.serve.http.known_parameters import Moment, parameters_of, refuse_others, refuse_unread
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import answer_shapes
@@ -108,9 +108,9 @@ async def rows(
         Query(max_length=20, description="`column:value` of a key column; may be repeated."),
     ] = None,
     from_: Annotated[
-        datetime | None, Query(alias="from", description="Start of a span, ISO 8601.")
+        Moment | None, Query(alias="from", description="Start of a span, ISO 8601.")
     ] = None,
-    to: Annotated[datetime | None, Query(description="End of a span, not included.")] = None,
+    to: Annotated[Moment | None, Query(description="End of a span, not included.")] = None,
     time_column: Annotated[
         str | None,
         Query(
@@ -353,8 +353,7 @@ def asked_rows(
 
 
 def _utc(moment: datetime) -> datetime:
-    """Without a zone an instant is UTC, as everywhere."""
     try:
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return moment.astimezone(UTC)
     except OverflowError:
         raise ProblemError("PARAMETER_WRONG", "from, to: outside of the calendar") from None

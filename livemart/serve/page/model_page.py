@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 
+from livemart.epoch import parse_moment
 from livemart.serve.auth.callers import Caller
 from livemart.serve.auth.seal import Seal
 from livemart.serve.http.parts import part_of
@@ -64,7 +64,6 @@ _FROM_LARGE = (
 )
 MOST_LOADED = 10_000
 _CHARTS = [("lines", "Lines"), ("bars", "Bars"), ("tiles", "Tiles"), ("none", "None")]
-_MOMENT: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +223,8 @@ def _read_moment(address: ModelAddress, name: str) -> datetime | None:
     if text is None:
         return None
     try:
-        return _MOMENT.validate_python(text)
-    except ValidationError:
+        return parse_moment(text)
+    except ValueError:
         detail = f"{name}: write a time as 2026-03-01T12:00Z; found {text[:80]}"
         raise ProblemError("PARAMETER_WRONG", detail) from None
 

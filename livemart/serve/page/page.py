@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
+from livemart.epoch import parse_moment
 from livemart.errors import PublishError
 from livemart.intervals import is_late, late_after
 from livemart.land.letters.chosen_letters import LetterChoice
@@ -301,7 +302,7 @@ def _newest(request: Request) -> AbstractContextManager[SnapshotView]:
 
 def _time(name: str, text: str) -> datetime | None:
     try:
-        return utc_moment(datetime.fromisoformat(text) if text else None)
+        return utc_moment(parse_moment(text)) if text else None
     except ValueError:
         detail = f"{name}: write a time of UTC, 2026-03-01T12:00"
         raise ProblemError("PARAMETER_WRONG", detail) from None

@@ -59,6 +59,12 @@ def fill(one: Site) -> None:
         ("/v1/models/restaurant_top_dishes?key=window_hours", 422, "PARAMETER_WRONG"),
         ("/v1/models/restaurant_top_dishes?from=2026-03-02", 422, "PARAMETER_WRONG"),
         ("/v1/models/restaurant_sales_trend?from=soon", 422, "PARAMETER_WRONG"),
+        ("/v1/models/restaurant_sales_trend?from=1772366400", 422, "PARAMETER_WRONG"),
+        (
+            "/v1/models/restaurant_sales_trend?to=2026-03-02T00:00:00.0000001Z",
+            422,
+            "PARAMETER_WRONG",
+        ),
         (
             "/v1/models/restaurant_sales_trend?to=0001-01-01T00:00:00%2B14:00",
             422,

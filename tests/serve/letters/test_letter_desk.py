@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from livemart.epoch import parse_moment
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.letters.letter_desk import LetterDesk, read_place, utc_moment, write_place
 
@@ -43,7 +44,7 @@ def test_whatever_is_written_like_a_place_is_one() -> None:
     ],
 )
 def test_a_moment_is_of_utc(asked: str, moment: str) -> None:
-    assert utc_moment(datetime.fromisoformat(asked)) == datetime.fromisoformat(moment)
+    assert utc_moment(parse_moment(asked)) == datetime.fromisoformat(moment)
 
 
 def test_where_nothing_has_landed_nothing_is_said_to_be_well(tmp_path: Path) -> None:

@@ -77,9 +77,10 @@ def test_letters_are_chosen_by_time(shop: Shop) -> None:
     assert "TYPE_MISMATCH" in run("list", "--since", at.removesuffix("+00:00")).stdout
     days = (datetime.now(UTC) - NOON).days
     assert run("list", "--until", f"{abs(days) + 2} days").exit_code == 0
-    wrong = run("list", "--since", "yesterday")
-    assert wrong.exit_code == 2
-    assert "write a time, 2026-03-01T12:00, or how long ago" in wrong.stderr
+    for beyond in ("yesterday", "0001-01-01T00:00+14:00", "2026-03-01T12:00:00.0000001"):
+        wrong = run("list", "--since", beyond)
+        assert wrong.exit_code == 2
+        assert "write a time, 2026-03-01T12:00, or how long ago" in wrong.stderr
 
 
 def test_a_file_names_its_letters_alone(shop: Shop) -> None:

@@ -14,11 +14,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from livemart.epoch import clock_moment
+from livemart.epoch import clock_moment, parse_moment
 from livemart.extras import require_extra
 from livemart.land.records.messages.message import Message
 from livemart.land.secrets import read_secrets
-from livemart.land.sources.kafka.settings import check_client, check_moment, moment_of
+from livemart.land.sources.kafka.settings import check_client, check_moment
 from livemart.land.sources.record_log import check_name
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class KafkaLog:
                     there = f"ends at {ends[name]}" if name in ends else "is not there"
                     raise ValueError(f"{option}: {name}: found {offset}, but the partition {there}")
             return value
-        at = self._named(self._client.offsets_at(self._places(), moment_of(value)))
+        at = self._named(self._client.offsets_at(self._places(), parse_moment(value)))
         if option == "end":
             # Without a record from that time on, whatever comes may be before it.
             return {name: offset for name, offset in at.items() if offset >= 0}

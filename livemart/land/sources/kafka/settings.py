@@ -6,8 +6,8 @@ Used by `KafkaLog`. Secrets are named by environment variables: so no option hol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
+from livemart.epoch import parse_moment
 from livemart.land.secrets import check_variable
 
 # A setting of the client whose value is a secret, by its name.
@@ -46,7 +46,7 @@ def check_moment(option: str, value: object, words: Sequence[str]) -> Iterator[s
         for name, offset in value.items():
             if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
                 yield f"{option}: {name}: found {offset!r}: write an offset"
-    elif not isinstance(value, str) or (value not in words and _moment(value) is None):
+    elif not isinstance(value, str) or (value not in words and not _is_moment(value)):
         choices = "".join(f"{word}, " for word in words)
         yield (
             f"{option}: found {value!r}: write {choices}a time such as 2026-03-01T12:00:00Z, or "
@@ -54,23 +54,12 @@ def check_moment(option: str, value: object, words: Sequence[str]) -> Iterator[s
         )
 
 
-def moment_of(text: str) -> datetime:
-    """Return the time that a text writes by ISO 8601, UTC if it names no zone.
-
-    >>> moment_of("2026-03-01T12:00").isoformat()
-    '2026-03-01T12:00:00+00:00'
-    """
-    moment = _moment(text)
-    assert moment is not None, text
-    return moment
-
-
-def _moment(text: str) -> datetime | None:
+def _is_moment(text: str) -> bool:
     try:
-        moment = datetime.fromisoformat(text)
+        parse_moment(text)
     except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return False
+    return True
 
 
 def is_secret(name: str) -> bool:
