@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection
 from livemart.arrow.bags import WEIGHT
 from livemart.publish.held_values import refuse_unheld
 from livemart.publish.insert import KeyNotUniqueError, insert_all, refusing_keys
-from livemart.store.column_types import write_json
+from livemart.store.column_types import stored_text, write_json
 from livemart.store.schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
 from livemart.store.served import Op, ServedModel
 from livemart.store.value_forms import json_value, python_values
@@ -107,16 +107,23 @@ def row_hash(model: ServedModel, row: _Values) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
 
 
-def _json_row(model: ServedModel, row: _Values) -> dict[str, Any]:
-    """Return a row as JSON values by column name."""
+def _json_row(model: ServedModel, row: _Values, dialect_name: str) -> dict[str, Any]:
+    """Return a row as JSON values by column name, with texts as the database holds them."""
     columns = zip(model.columns, row, strict=True)
-    return {name: json_value(value, kind) for (name, kind), value in columns}
+    return {
+        name: json_value(
+            stored_text(value, dialect_name) if kind == "string" and value is not None else value,
+            kind,
+        )
+        for (name, kind), value in columns
+    }
 
 
 def _apply_to_keyed(
     connection: Connection, layout: Layout, rows: Sequence[tuple[_Values, int]]
 ) -> list[RowChange]:
     model, table = layout.model, served_table(layout)
+    dialect_name = connection.dialect.name
     at = _positions(model, model.row_key)
     old: dict[_Values, _Values] = {}
     new: dict[_Values, _Values] = {}
@@ -146,15 +153,15 @@ def _apply_to_keyed(
         after = new.get(key)
         # A row that goes over to another tenant is gone for the one who had it.
         if after is None or tenant_of(after) != tenant_of(row):
-            changes.append(RowChange("delete", tenant_of(row), _json_row(model, row)))
+            changes.append(RowChange("delete", tenant_of(row), _json_row(model, row, dialect_name)))
     for key, row in new.items():
-        before, after_row = old.get(key), _json_row(model, row)
+        before, after_row = old.get(key), _json_row(model, row, dialect_name)
         if before is None or tenant_of(before) != tenant_of(row):
             changes.append(RowChange("insert", tenant_of(row), after_row))
             continue
         replaced = {
             name: value
-            for name, value in _json_row(model, before).items()
+            for name, value in _json_row(model, before, dialect_name).items()
             if value != after_row[name]
         }
         changes.append(RowChange("update", tenant_of(row), after_row, replaced))
@@ -165,6 +172,7 @@ def _apply_to_bag(
     connection: Connection, layout: Layout, rows: Sequence[tuple[_Values, int]]
 ) -> list[RowChange]:
     model, table = layout.model, served_table(layout)
+    dialect_name = connection.dialect.name
     hashes, counts = bag_column(model, ROW_HASH), bag_column(model, ROW_COUNT)
     tenant_of = _tenant_reader(model)
     changes: list[RowChange] = []
@@ -176,7 +184,9 @@ def _apply_to_bag(
         else:
             added.append((*row, digest, weight))
         op: Op = "delete" if weight < 0 else "insert"
-        changes += [RowChange(op, tenant_of(row), _json_row(model, row))] * abs(weight)
+        changes += [RowChange(op, tenant_of(row), _json_row(model, row, dialect_name))] * abs(
+            weight
+        )
     if removed:
         # A parameter of a column's name would be taken for what that column is to become.
         digest_name, weight_name = (bag_column(model, name) for name in ("_digest", "_weight"))

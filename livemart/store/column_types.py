@@ -34,9 +34,12 @@ class PlainText(TypeDecorator[str]):
         return sa.Text(collation="C") if dialect.name == _POSTGRESQL else sa.Text()
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        if value is not None and dialect.name == _POSTGRESQL and "\0" in value:
-            return value.replace("\0", "\ufffd")
-        return value
+        return value if value is None else stored_text(value, dialect.name)
+
+
+def stored_text(text: str, dialect_name: str) -> str:
+    """Return a text as a database holds it; see `PlainText`."""
+    return text.replace("\0", "\ufffd") if dialect_name == _POSTGRESQL else text
 
 
 class Instant(TypeDecorator[datetime]):

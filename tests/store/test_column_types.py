@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -12,10 +13,15 @@ import pytest
 
 from livemart.arrow.python_rows import python_rows
 from livemart.arrow.single_floats import shortest_double
+from livemart.publish.exposures import ServedSpec
+from livemart.publish.publisher import publish
+from livemart.publish.transaction import Publishing
 from livemart.store.reader import StoreReader
+from livemart.store.store import Store
 from livemart.store.value_forms import json_value
 from tests.disagreeing_values import KINDS as DISAGREEING
-from tests.store.stores import changes_of, fill_store
+from tests.store.served_tables import Versions
+from tests.store.stores import changes_of, fill_store, make_snapshot, net_change
 
 MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
@@ -161,6 +167,27 @@ def test_text_with_nul_is_kept_as_far_as_the_database_can(
 
     (change,) = changes_of(reader, "m", 1, None, 10).changes
     assert change.row["dish_name"] == expected
+
+
+@pytest.mark.parametrize("key", [("restaurant_id",), ()])
+def test_changes_of_a_text_with_nul_name_the_row_that_readers_have(
+    store_url: str, reader: StoreReader, key: tuple[str, ...]
+) -> None:
+    before = pa.table({"restaurant_id": ["r\0"], "dish_name": ["a\0b"], "n": [1]})
+    after = before.set_column(2, "n", pa.array([2]))
+    fill_store(store_url, {"m": before}, {"m": key} if key else {})
+    with reader.snapshot() as view:
+        (row,) = view.rows("m", tenants=None)
+
+    # As the warehouse has them: it keeps each text.
+    spec = ServedSpec("m", "model.test.m", "gold.m", key, None)
+    with closing(Store.open(store_url)) as store:
+        change = Versions(lambda *_: net_change(before, after))
+        how = Publishing(tenant_column="restaurant_id")
+        publish(store, make_snapshot(2, ["m"]), [spec], change, how)
+
+    (*_, last) = changes_of(reader, "m", 1, None, 10).changes
+    assert last.row == {**row, "n": 2}
 
 
 def test_a_decimal_between_two_of_the_column_equals_neither(
