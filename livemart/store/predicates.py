@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, time
 from typing import Any, Literal, Required, TypedDict, Unpack
 
 import sqlalchemy as sa
@@ -75,9 +75,10 @@ def row_predicates(
     column, kind = (None, "") if name is None else (table.c[name], served.kinds[name])
     predicates = _tenant_predicates(column, kind, asked["tenants"])
     predicates += [table.c[name] == value for name, value in (asked.get("equals") or {}).items()]
-    for compare, bound in ((operator.ge, asked.get("since")), (operator.lt, asked.get("until"))):
+    for is_start, bound in ((True, asked.get("since")), (False, asked.get("until"))):
         if bound is not None:
-            predicates.append(compare(table.c[bound[0]], _bound_value(table, bound)))
+            column_name, moment = bound
+            predicates.append(_time_predicate(table.c[column_name], moment, is_start=is_start))
     conditions = asked.get("conditions", ())
     return predicates + [_predicate(table.c[it.column], it, dialect) for it in conditions]
 
@@ -127,12 +128,17 @@ def _predicate(
     return compared
 
 
-def _bound_value(table: sa.Table, bound: Bound) -> Any:
-    """Return the value to compare the column with; a date is compared with its midnight in UTC."""
-    name, moment = bound
-    moment = moment.astimezone(UTC)
-    if not isinstance(table.c[name].type, sa.Date):
-        return moment
-    day: date = moment.date()
-    is_whole = moment.time() == datetime.min.time() or day == date.max
-    return day if is_whole else day + timedelta(days=1)
+def _time_predicate(
+    column: sa.ColumnElement[Any], moment: datetime, *, is_start: bool
+) -> sa.ColumnElement[bool]:
+    """Return the predicate of the times from a moment on, or before it; a date is its midnight."""
+    bound: Any = moment.astimezone(UTC)
+    is_beside = False
+    if isinstance(column.type, sa.Date):
+        is_beside = bound.time() != time.min
+        bound = bound.date()
+    compare: Operator = "gt" if is_start else "lt"
+    if is_start != is_beside:
+        compare = "gte" if is_start else "lte"
+    compared: sa.ColumnElement[bool] = COMPARE[compare](column, bound)
+    return compared

@@ -237,6 +237,25 @@ def test_days_are_found_by_moments(store_url: str, reader: StoreReader) -> None:
     assert between(midnight, datetime.max.replace(tzinfo=UTC)) == [2, 3]
 
 
+def test_the_last_day_is_found_by_its_moments(store_url: str, reader: StoreReader) -> None:
+    days = pa.table({"day": [date(9999, 12, 30), date.max]})
+    fill_store(store_url, {"m": days}, {"m": ("day",)})
+
+    def found(since: datetime | None, until: datetime | None) -> list[int]:
+        with reader.snapshot() as view:
+            rows = view.rows(
+                "m",
+                tenants=None,
+                since=None if since is None else ("day", since),
+                until=None if until is None else ("day", until),
+            )
+        return [row["day"].day for row in rows]
+
+    midnight = datetime(9999, 12, 31, tzinfo=UTC)
+    assert (found(None, midnight), found(None, midnight + TICK)) == ([30], [30, 31])
+    assert (found(midnight, None), found(midnight + TICK, None)) == ([31], [])
+
+
 @pytest.mark.parametrize("arrow", [pa.int64(), pa.int32(), pa.string()])
 def test_tenants_are_found_by_text_whatever_the_type_of_their_id(
     store_url: str, reader: StoreReader, arrow: pa.DataType
