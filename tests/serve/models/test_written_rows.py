@@ -12,8 +12,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import httpx2
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from livemart.serve.auth.seal import Seal
@@ -26,6 +28,7 @@ from livemart.serve.models.written_rows import (
     ArrowRows,
     CsvRows,
     JsonRows,
+    ParquetRows,
     PullQuery,
     RowWriter,
     WrittenRows,
@@ -201,3 +204,18 @@ def test_json_in_csv_is_written_as_json_also_where_it_is_a_text() -> None:
 
     rows = list(csv.reader(io.StringIO(writer.end(is_truncated=False, next_=None).decode())))
     assert [row[0] for row in rows] == ["v", '"1"', "1", '""', "", '{"a":"b"}']
+
+
+def test_readers_of_parquet_that_skip_by_bounds_find_nan(tmp_path: Path) -> None:
+    writer = ParquetRows(ServedModel("m", (("n", "int"), ("x.y", "double")), (), None), PUBLISHED)
+    writer.write([{"n": 1, "x.y": 1.0}, {"n": 2, "x.y": float("nan")}, {"n": 3, "x.y": None}])
+    path = tmp_path / "m.parquet"
+    path.write_bytes(writer.end(is_truncated=False, next_=None))
+
+    with duckdb.connect() as reader:
+        found = reader.sql(f"""select n from '{path}' where "x.y" > 5""").fetchall()
+        every = reader.sql(f"select n from '{path}' where n > 0 order by n").fetchall()
+
+    assert (found, every) == ([(2,)], [(1,), (2,), (3,)])
+    group = pq.read_metadata(path).row_group(0)
+    assert group.column(0).statistics.max == 3
