@@ -116,7 +116,7 @@ class ChangeRecords:
                 "the table was truncated at this position; the rows before it are still here: hand "
                 "over a delete (`op` d) of each, with this `source`, to remove them"
             )
-        sequence = sequence_of(source, operation)
+        sequence = sequence_of(source, operation, payload.get("transaction"))
         row = {}
         if operation != "t":
             image, schemas = self._image(operation, payload, schema, open_key)

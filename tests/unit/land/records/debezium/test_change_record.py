@@ -89,6 +89,20 @@ def test_null_is_null_elsewhere(record: Any, kind: str, mode: str) -> None:
     assert fields(record, kind, binary_handling=mode).get("x") is None
 
 
+def test_a_change_has_the_place_that_its_transaction_says() -> None:
+    record = change("u", mysql("bin.000001", 4), {"id": 1})
+    transaction = {"id": "x", "total_order": 12, "data_collection_order": 3}
+
+    first, later = (
+        fields(it)["_sequence"] for it in (record, record | {"transaction": transaction})
+    )
+
+    assert (first, later) == (
+        "0000000001.0000000000000004.00000000.1",
+        "0000000001.0000000000000004.000000000012.1",
+    )
+
+
 def test_a_message_without_json_in_it_is_refused() -> None:
     with pytest.raises(MalformedError, match="at character 1"):
         fields({"topic": "t", "key": None, "payload": "Struct{before=null}"})

@@ -63,6 +63,34 @@ def test_files_positions_and_rows_are_numbers(connector: str) -> None:
     assert sorted(actual) == actual
 
 
+@pytest.mark.parametrize("connector", ["mysql", "mariadb"])
+def test_changes_of_one_position_are_in_the_order_of_their_transaction(connector: str) -> None:
+    def at(pos: str, row: str, order: str | None, operation: str = "u") -> str:
+        transaction = None if order is None else {"id": "x", "total_order": Number(order)}
+        place = binlog("mysql-bin.000010", pos, row, connector)
+        return sequence_of(place, operation, transaction)
+
+    log = [
+        at("4", "0", None, "r"),
+        at("4", "0", "1", "c"),
+        at("4", "1", "2"),
+        # The rows of the next event of a compressed transaction.
+        at("4", "0", "3"),
+        at("4", "0", "10", "d"),
+        at("4", "0", "100000000"),
+        at("157", "0", None, "r"),
+        at("157", "0", "1"),
+    ]
+
+    assert sorted(log) == log
+    assert len(set(log)) == len(log)
+
+
+def test_a_number_in_a_transaction_that_is_none_is_refused() -> None:
+    with pytest.raises(MalformedError, match=r"transaction.total_order: found '-1'"):
+        sequence_of(binlog("b.1"), "u", {"total_order": Number("-1")})
+
+
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
