@@ -285,14 +285,14 @@ class ArrowRows:
 class ParquetRows(ArrowRows):
     """A Parquet file with the columns of the Arrow stream, and its metadata.
 
-    Doubles have no bounds: those of pyarrow leave NaN out. Spark and DuckDB hold it to be above all
-    numbers, and would pass over it.
+    Floats and doubles have no bounds: those of pyarrow leave NaN out. Spark and DuckDB hold it to
+    be above all numbers, and would pass over it.
     """
 
     def _write(
         self, sink: pa.BufferOutputStream, schema: pa.Schema, batches: Sequence[pa.RecordBatch]
     ) -> None:
-        bounded = [name for name, kind in self._columns if kind != "double"]
+        bounded = [name for name, kind in self._columns if kind not in ("float", "double")]
         pq.write_table(pa.Table.from_batches(batches, schema), sink, write_statistics=bounded)
 
 

@@ -206,8 +206,9 @@ def test_json_in_csv_is_written_as_json_also_where_it_is_a_text() -> None:
     assert [row[0] for row in rows] == ["v", '"1"', "1", '""', "", '{"a":"b"}']
 
 
-def test_readers_of_parquet_that_skip_by_bounds_find_nan(tmp_path: Path) -> None:
-    writer = ParquetRows(ServedModel("m", (("n", "int"), ("x.y", "double")), (), None), PUBLISHED)
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_readers_of_parquet_that_skip_by_bounds_find_nan(tmp_path: Path, kind: str) -> None:
+    writer = ParquetRows(ServedModel("m", (("n", "int"), ("x.y", kind)), (), None), PUBLISHED)
     writer.write([{"n": 1, "x.y": 1.0}, {"n": 2, "x.y": float("nan")}, {"n": 3, "x.y": None}])
     path = tmp_path / "m.parquet"
     path.write_bytes(writer.end(is_truncated=False, next_=None))
