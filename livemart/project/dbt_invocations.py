@@ -25,6 +25,7 @@ from livemart.project.node_results import NodeProgress, as_compiled, node_progre
 from livemart.project.profiles import profiles_folder
 from livemart.project.questions import QuestionLog
 from livemart.project.yaml_places import (
+    by_line,
     empty_lists,
     keys_of_other_types,
     line_below,
@@ -178,7 +179,7 @@ class DbtInvocations:
         failures = {it.message: it for it in map(self._unread, errors)}
         if len(failures) == 1:
             return failures.popitem()[1]
-        return ConfigErrors([failures[message] for message in sorted(failures)])
+        return ConfigErrors([failures[message] for message in sorted(failures, key=by_line)])
 
     def _unread(self, error: object) -> ConfigError:
         return self.failed(error, self._places(error))

@@ -5,6 +5,7 @@ Used by all code that refuses the analyst's input, so that each mistake names it
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -78,6 +79,17 @@ def text_of(file: Path) -> str:
         return file.read_text("utf-8", "replace")
     except OSError:
         return ""
+
+
+def by_line(message: str) -> list[str | int]:
+    """Return a key that sorts messages by file and line: line 9 comes before line 10.
+
+    >>> sorted(["a.yml:10: x", "a.yml:9: y", "a.sql: z"], key=by_line)
+    ['a.sql: z', 'a.yml:9: y', 'a.yml:10: x']
+    """
+    # Text and number take turns, so that two keys never compare one with the other.
+    parts = re.split(r":(\d+)", message)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def place_of(where: Where | str) -> Where:

@@ -15,7 +15,7 @@ from livemart.errors import ConfigError, first_names
 from livemart.project.declared.node_files import PROJECT_FILE, NodeFiles
 from livemart.project.graph import Project
 from livemart.project.test_places import place_of_setting, place_of_test
-from livemart.project.yaml_places import folder_setting_line
+from livemart.project.yaml_places import by_line, folder_setting_line
 
 _SETTINGS = ("warn_if", "error_if")
 _COMPARISON = re.compile(
@@ -42,7 +42,8 @@ def condition_mistakes(manifest: Any, project: Project, files: NodeFiles) -> Ite
                     node = manifest.nodes[test.unique_id]
                     place = _of_folder(node, files, setting) or place_of_test(project, test)
                 names[place, setting, value].append(test.name)
-    for (place, setting, value), tests in sorted(names.items()):
+    by_place = sorted(names.items(), key=lambda it: (by_line(it[0][0]), it[0]))
+    for (place, setting, value), tests in by_place:
         yield ConfigError(
             "TEST_CONDITION_INVALID",
             f"{place}: test {first_names(tests)}: {setting}: found {value}",

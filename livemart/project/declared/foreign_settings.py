@@ -13,6 +13,7 @@ from typing import Any
 from livemart.errors import ConfigError, first_names
 from livemart.project.declared.node_files import NodeFiles
 from livemart.project.declared.setting_places import setting_place
+from livemart.project.yaml_places import by_line
 
 _GRANTING = ("apply_grants", "default__apply_grants", "spark__apply_grants")
 _LEAVE_OUT = "leave `{}` out, or set it only for other targets, by `target.type`: "
@@ -66,8 +67,11 @@ def _by_line(
     for node, place, value in places:
         label = f"{node.resource_type} {'.'.join(node.unique_id.split('.')[2:])}"
         names[place or files.of(node), value].append(label)
-    for (place, value), labels in sorted(names.items()):
-        yield f"{place}: found {setting} {value}, of {first_names(sorted(labels))}"
+    messages = (
+        f"{place}: found {setting} {value}, of {first_names(sorted(labels))}"
+        for (place, value), labels in names.items()
+    )
+    yield from sorted(messages, key=by_line)
 
 
 def _macro(manifest: Any) -> str | None:

@@ -23,6 +23,9 @@ models:
           - not_null:
               config: {severity: error,
                 error_if: many}
+          - accepted_values:
+              values: [1]
+              config: {warn_if: few}
 """
 SQL = "{{ config(\n  warn_if='10'\n) }}\nselect 1"
 PROJECT = "name: shop\ndata_tests:\n  shop:\n    +error_if: '>'\n"
@@ -60,6 +63,7 @@ def test_each_line_is_named_with_the_tests_that_it_holds_for(tmp_path: Path) -> 
     column = {"attached_to": TOTALS, "column_name": "n"}
     tests = [
         _test("there", "m.yml", kind="not_null", error_if="many", **column),
+        _test("later", "m.yml", kind="accepted_values", warn_if="few", **column),
         _test("few", "few.sql", warn_if="10"),
         *(_test(f"t{n}", "m.yml", kind="unique", error_if=">", **column) for n in range(5)),
         _test("fine", "m.yml", kind="unique", warn_if="> 3", **column),
@@ -81,4 +85,5 @@ def test_each_line_is_named_with_the_tests_that_it_holds_for(tmp_path: Path) -> 
         "TEST_CONDITION_INVALID: dbt_project.yml:4: test t0, t1, t2 and 2 more: error_if: found >",
         "TEST_CONDITION_INVALID: few.sql:2: test few: warn_if: found 10",
         "TEST_CONDITION_INVALID: m.yml:9: test there: error_if: found many",
+        "TEST_CONDITION_INVALID: m.yml:12: test later: warn_if: found few",
     ]

@@ -27,6 +27,7 @@ def test_each_line_that_sets_a_database_is_named_before_anything_runs(tmp_path: 
     (models / "listed.yml").write_text(
         "models:\n  - name: listed\n    config:\n      database: listed\n"
         "sources:\n  - name: raw\n    database: far\n    tables: [{name: a}, {name: b}]\n"
+        "  - name: away\n    database: beyond\n    tables: [{name: c}]\n"
     )
 
     with pytest.raises(ConfigErrors) as caught:
@@ -37,6 +38,7 @@ def test_each_line_that_sets_a_database_is_named_before_anything_runs(tmp_path: 
         "seed raw_payments",
         "models/listed.yml:4: found database listed, of model listed",
         "models/listed.yml:7: found database far, of source raw.a, source raw.b",
+        "models/listed.yml:10: found database beyond, of source away.c",
         "models/own.sql:2: found database own, of model own",
     ]
 
