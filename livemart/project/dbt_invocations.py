@@ -291,7 +291,8 @@ class DbtInvocations:
         """Return the profile's settings of the target."""
         from dbt.config.runtime import load_profile
 
-        return load_profile(str(self.project_dir), self.vars, None, self.target).credentials
+        profile, target = _dbt_variable("PROFILE"), self.target or _dbt_variable("TARGET")
+        return load_profile(str(self.project_dir), self.vars, profile, target).credentials
 
 
 def _stopped_at(error: object) -> list[str]:

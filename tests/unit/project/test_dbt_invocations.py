@@ -220,6 +220,24 @@ def test_what_is_wrong_with_a_profile_is_said_before_anything_is_started(
     assert words in caught.value.message
 
 
+def test_profile_and_target_of_the_environment_give_the_schema(
+    jaffle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = jaffle / "dbt_project.yml"
+    project.write_text(project.read_text().replace("profile: jaffle", ""))
+    (jaffle / "profiles.yml").write_text(
+        "shared:\n  target: dev\n  outputs:\n"
+        "    dev: {type: spark, method: session, schema: dev, host: none}\n"
+        "    prod: {type: spark, method: session, schema: prod, host: none}\n"
+    )
+    monkeypatch.setenv("DBT_PROFILE", "shared")
+    monkeypatch.setenv("DBT_TARGET", "prod")
+
+    read, mistakes = Dbt(jaffle).parse()
+
+    assert (read.target_schema, mistakes) == ("prod", [])
+
+
 @pytest.mark.parametrize(
     ("file", "text", "line"),
     [
