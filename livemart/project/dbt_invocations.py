@@ -52,6 +52,12 @@ _FILE_PATH = re.compile(r"FilePath\(searched_path='([^']*)', relative_path='([^'
 _UNFOUND = re.compile(
     r"'\w+\.(?P<package>\w+)\.[^']*' \((?P<file>[^()]+)\) depends on a \w+ named '(?P<name>[^']+)'"
 )
+# As dbt writes that a variable has no value; it names the file if that is YAML.
+_UNSET = re.compile(
+    r"(?:Failed to render (?P<file>\S+) from project.*)?"
+    r"(?P<kind>Required var|Env var required but not provided:) '(?P<name>\w+)'",
+    re.DOTALL,
+)
 
 
 class DbtInvocations:
@@ -223,14 +229,21 @@ class DbtInvocations:
                 continue
             empty = empty_lists(text_of(path))
             lines += [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
-        named = _UNFOUND.search(str(error))
+        text = str(error)
+        named, unset = _UNFOUND.search(text), _UNSET.search(text)
         # The file of a package is in another folder.
         if named is not None and named["package"] == self._project_name():
-            text, name = text_of(self.project_dir / named["file"]), named["name"].split(".")[-1]
-            written = re.compile(f"""['"]{re.escape(name)}['"]""")
-            numbers = [n for n, line in enumerate(text.splitlines(), 1) if written.search(line)]
-            lines = [f"{named['file']}:{number}" for number in numbers[:1]]
+            lines = self._quoting(named["file"], named["name"].split(".")[-1])
+        elif unset is not None and (where := unset["file"] or _stopped_file(error)) is not None:
+            lines = self._quoting(where, unset["name"])
         return lines or _stopped_at(error)
+
+    def _quoting(self, file: str, name: str) -> list[str]:
+        """Return the place of the first line of a file that has a name in quotes, if one has."""
+        text = text_of(self.project_dir / file)
+        written = re.compile(f"""['"]{re.escape(name)}['"]""")
+        numbers = [n for n, line in enumerate(text.splitlines(), 1) if written.search(line)]
+        return [f"{file}:{number}" for number in numbers[:1]]
 
     def invoke(self, arguments: Sequence[str]) -> dbtRunnerResult:
         """Run a command of dbt's, while it is `held`; its failure is a part of the result."""
@@ -296,26 +309,34 @@ class DbtInvocations:
 
 
 def _stopped_at(error: object) -> list[str]:
-    """Return a line with the file at which an error of dbt's stopped it; none if it names the file.
+    """Return a line with the file at which an error stopped dbt; none if the error names it."""
+    file = _stopped_file(error)
+    if file is None or file in _FILE_PATH.sub(r"\1/\2", str(error)):
+        return []
+    if isinstance(error, UnicodeDecodeError):
+        return [f"{file}: the file is not in UTF-8: save it in UTF-8"]
+    return [f"{file}: dbt stopped at this file"]
+
+
+def _stopped_file(error: object) -> str | None:
+    """Return the file at which an error stopped dbt, None if no file is known.
 
     dbt keeps the file in the variables of its functions, and leaves it out of many messages.
     """
     trace: TracebackType | None = getattr(error, "__traceback__", None)
     file = node = None
     while trace is not None:
-        file = _FILES.get(trace.tb_frame.f_globals.get("__name__", ""), file)
-        for value in trace.tb_frame.f_locals.values():
+        frame = trace.tb_frame
+        file = _FILES.get(frame.f_globals.get("__name__", ""), file)
+        given = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+        for name, value in frame.f_locals.items():
             if type(value).__module__.startswith("dbt."):
                 path = getattr(getattr(value, "file", None), "path", None)
-                file = getattr(path, "original_file_path", file)
+                # A file that the function was not given is that of a loop which has ended.
+                file = getattr(path, "original_file_path", file) if name in given else file
                 node = node or getattr(value, "original_file_path", None)
         trace = trace.tb_next
-    file = file or node
-    if file is None or file in _FILE_PATH.sub(r"\1/\2", str(error)):
-        return []
-    if isinstance(error, UnicodeDecodeError):
-        return [f"{file}: the file is not in UTF-8: save it in UTF-8"]
-    return [f"{file}: dbt stopped at this file"]
+    return file or node
 
 
 def _close_logs() -> None:
@@ -359,10 +380,18 @@ def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[P
 def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
     """Return an error with dbt's own message."""
     hint = "correct the mistake that dbt reports"
-    if (var := re.search(r"Required var '(\w+)' not found", message)) is not None:
+    if (unset := _UNSET.search(message)) is not None:
+        name = unset["name"]
+        hint = f"set it in the environment, or write a default: env_var('{name}', '...')"
+        if unset["kind"] == "Required var":
+            hint = (
+                f"give the value: `--vars '{{{name}: ...}}'`, or below `vars:` of livemart.yml or "
+                "of dbt_project.yml"
+            )
+    elif (macro := re.search(r"No macro named '(\w+)' found within namesp", message)) is not None:
         hint = (
-            f"give the value: `--vars '{{{var[1]}: ...}}'`, or below `vars:` of livemart.yml or of "
-            "dbt_project.yml"
+            f"write a macro `spark__{macro[1]}` or `default__{macro[1]}`, or leave its calls out "
+            "for this target"
         )
     elif 'Run "dbt deps"' in message:
         hint = f"install them, without Spark: dbt deps --project-dir {quote(str(project_dir))}"

@@ -260,7 +260,22 @@ def test_profile_and_target_of_the_environment_give_the_schema(
             "models: [{name: plain, config: {access: secret}}]",
             "models/x.yml: dbt stopped at this file",
         ),
-        ("models/x.sql", "{{ env_var('NO') }}", "models/x.sql: dbt stopped at this file"),
+        ("models/x.sql", "select\n{{ env_var('NO') }}", "models/x.sql:2\n"),
+        (
+            "models/x.yml",
+            "sources:\n- name: raw\n  schema: \"{{ env_var('NO') }}\"\n  tables: [{name: a}]",
+            "models/x.yml:3\n",
+        ),
+        (
+            "models/x.yml",
+            "sources:\n- name: raw\n  schema: \"{{ var('no') }}\"\n  tables: [{name: a}]",
+            "models/x.yml:3\n",
+        ),
+        (
+            "macros/x.sql",
+            "{% macro x() %}{{ adapter.dispatch('x')() }}{% endmacro %}",
+            "macros/x.sql: dbt stopped at this file",
+        ),
         (
             "models/x.yml",
             "models: [{name: plain, description: \"{{ doc('no') }}\"}]",
@@ -284,6 +299,24 @@ def test_an_error_whose_file_dbt_leaves_out_has_it(
 
     assert caught.value.code == "DBT_FAILED"
     assert caught.value.message.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("{{ env_var('NO') }}", "write a default: env_var('NO', '...')"),
+        ("{{ adapter.dispatch('cloned')() }}", "write a macro `spark__cloned`"),
+    ],
+)
+def test_what_this_machine_or_target_lacks_has_a_way_out(
+    jaffle: Path, text: str, hint: str
+) -> None:
+    (jaffle / "models" / "x.sql").write_text(text)
+
+    with pytest.raises(ConfigError) as caught:
+        Dbt(jaffle).parse()
+
+    assert hint in caught.value.hint
 
 
 def test_an_exposure_is_said_to_be_in_its_file(jaffle: Path) -> None:
