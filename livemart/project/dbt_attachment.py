@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,8 @@ def every_parse_error() -> Iterator[list[Exception]]:
     """Let dbt read all files, and yield the list of their errors; dbt stops at the first.
 
     It stops after a step that has errors: the next one would complain of what they leave out. The
-    steps are YAML and macros, then nodes, then what nodes name, then their descriptions.
+    steps are YAML and macros, then nodes, then what nodes name, then their descriptions. Of YAML
+    each entry and each test counts.
     """
     from dbt.parser import (
         base,
@@ -107,10 +109,15 @@ def every_parse_error() -> Iterator[list[Exception]]:
         fixtures,
         functions,
         generic_test,
+        hooks,
         macros,
         read_files,
+        schema_generic_tests,
+        schema_yaml_readers,
         schemas,
         snapshots,
+        sources,
+        unit_tests,
     )
     from dbt.parser import manifest as parsed
 
@@ -139,6 +146,27 @@ def every_parse_error() -> Iterator[list[Exception]]:
 
         return begun
 
+    def each_entry(parse: Callable[..., Any]) -> Callable[..., Any]:
+        def read(reader: Any) -> Any:
+            block, entries = reader.yaml, reader.yaml.data.get(reader.key)
+            # dbt itself only warns of a wrong entry of `data_tests`.
+            if not isinstance(entries, list) or reader.key == "data_tests":
+                return parse(reader)
+            whole = schemas.ParseResult()
+            for entry in entries:
+                reader.yaml = replace(block, data={reader.key: [entry]})
+                if (result := noting(parse)(reader)) is not None:
+                    whole.test_blocks += result.test_blocks
+                    whole.versioned_test_blocks += result.versioned_test_blocks
+            return whole
+
+        return read
+
+    def each_test(find: Callable[..., Any]) -> Callable[..., Any]:
+        # One that dbt cannot read is None.
+        read = noting(lambda *arguments: [it for it in find(*arguments) if it is not None])
+        return lambda *arguments: read(*arguments) or []
+
     parsers: tuple[Any, ...] = (
         *(base.SQLParser, docs.DocumentationParser, fixtures.FixtureParser),
         *(functions.FunctionParser, generic_test.GenericTestParser, macros.MacroParser),
@@ -148,8 +176,20 @@ def every_parse_error() -> Iterator[list[Exception]]:
     names = (
         *("_process_sources_for_node", "_process_sources_for_exposure", "_process_refs"),
         *("_process_docs_for_node", "_process_docs_for_source", "_process_docs_for_macro"),
-        *("_process_metrics_for_node", "_process_functions_for_node"),
-        "invalid_target_fail_unless_test",
+        *("_process_docs_for_exposure", "_process_docs_for_metrics"),
+        *("_process_docs_for_semantic_model", "_process_docs_for_saved_query"),
+        *("_process_metrics_for_node", "_process_functions_for_node", "_process_metric_node"),
+        *("invalid_target_fail_unless_test", "process_models_for_unit_test"),
+    )
+    checks = (
+        *("check_valid_group_config_node", "check_valid_access_property"),
+        *("check_valid_snapshot_config", "check_valid_microbatch_config"),
+    )
+    readers: tuple[Any, ...] = (
+        *(schemas.SourceParser, schemas.PatchParser, unit_tests.UnitTestParser),
+        *(schema_yaml_readers.ExposureParser, schema_yaml_readers.MetricParser),
+        *(schema_yaml_readers.GroupParser, schema_yaml_readers.SemanticModelParser),
+        schema_yaml_readers.SavedQueryParser,
     )
     steps = (
         *("build_macro_resolver", "cleanup_disabled", "process_unit_tests", "process_metrics"),
@@ -158,10 +198,20 @@ def every_parse_error() -> Iterator[list[Exception]]:
     places = [
         *((parser, "parse_file") for parser in parsers),
         *((parsed, name) for name in names),
+        *((loader, name) for name in checks),
         (read_files, "load_source_file"),
+        (hooks.HookParser, "parse_node"),
+        (schema_generic_tests.SchemaGenericTestParser, "parse_test"),
+        (sources.SourcePatcher, "parse_source_test"),
     ]
-    noted = [(owner, name, noting(getattr(owner, name))) for owner, name in places]
-    with _replaced([*noted, *((loader, name, ending(getattr(loader, name))) for name in steps)]):
+    patcher: Any = sources.SourcePatcher
+    replacements = [
+        *((owner, name, noting(getattr(owner, name))) for owner, name in places),
+        *((reader, "parse", each_entry(reader.parse)) for reader in readers),
+        (patcher, "get_source_tests", each_test(patcher.get_source_tests)),
+        *((loader, name, ending(getattr(loader, name))) for name in steps),
+    ]
+    with _replaced(replacements):
         yield errors
 
 

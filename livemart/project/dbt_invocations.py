@@ -331,7 +331,8 @@ def _stopped_file(error: object) -> str | None:
         given = frame.f_code.co_varnames[: frame.f_code.co_argcount]
         for name, value in frame.f_locals.items():
             if type(value).__module__.startswith("dbt."):
-                path = getattr(getattr(value, "file", None), "path", None)
+                block = getattr(value, "yaml", value)
+                path = getattr(getattr(block, "file", None), "path", None)
                 # A file that the function was not given is that of a loop which has ended.
                 file = getattr(path, "original_file_path", file) if name in given else file
                 node = node or getattr(value, "original_file_path", None)

@@ -98,6 +98,30 @@ _UNDESCRIBED = {
     "- {name: two, description: '{{ doc(\"no_word\") }}'}",
 }
 
+_ENTRIES = {
+    "models/one.sql": "select 1 as a",
+    "models/two.sql": "select 1 as a",
+    "models/more.yml": "models:\n- {name: one, columns: 7}\n"
+    "- {name: two, data_tests: [unique: no_dict, not_null: no_map], columns: [{name: a, "
+    "data_tests: [not_null: no_keys]}]}\n"
+    "sources:\n- {name: shop, tabels: []}\n- {name: till, tables: {}}\n"
+    "exposures:\n- {name: e, type: page, owner: {name: x}}\n- {name: f, owner: {name: x}}\n",
+    "models/later.sql": "select * from {{ ref('nowhere') }}",
+}
+_SOURCE_TESTS = {
+    "models/more.yml": "sources:\n- name: shop\n  tables:\n  - name: till\n    data_tests:\n"
+    "    - unique: no_dict\n    columns: [{name: a, data_tests: [not_null: no_map]}]\n",
+}
+_EXPOSED = {
+    "models/more.yml": "exposures:\n"
+    "- {name: e, type: dashboard, owner: {name: x}, description: '{{ doc(\"no_text\") }}'}\n"
+    "- {name: f, type: dashboard, owner: {name: x}, description: '{{ doc(\"no_word\") }}'}\n",
+}
+_HOOKS = {
+    "dbt_project.yml": "name: jaffle\nprofile: jaffle\npackages-install-path: vendored\n"
+    "on-run-start: ['{{ no_start( }}', '{{ no_second( }}']\non-run-end: ['{{ no_end( }}']\n",
+}
+
 
 @pytest.mark.parametrize(
     ("files", "words"),
@@ -112,8 +136,21 @@ _UNDESCRIBED = {
             ["one.sql:2\n", "one.sql:3\n", "two.sql:1\n", "'orders' with version '7'"],
         ),
         (_UNDESCRIBED, ["no_text", "no_word"]),
+        (
+            _ENTRIES,
+            [
+                *("more.yml:2", "no_dict", "no_map", "no_keys"),
+                *("more.yml:5", "more.yml:6", "more.yml:8", "more.yml:9"),
+            ],
+        ),
+        (_SOURCE_TESTS, ["no_dict", "no_map"]),
+        (_EXPOSED, ["no_text", "no_word"]),
+        (_HOOKS, ["no_start", "no_second", "no_end"]),
     ],
-    ids=["torn", "unreadable", "nameless", "undescribed"],
+    ids=[
+        *("torn", "unreadable", "nameless", "undescribed"),
+        *("entries", "source tests", "exposed", "hooks"),
+    ],
 )
 def test_every_file_that_dbt_cannot_read_is_reported(
     jaffle: Path, files: dict[str, str], words: list[str]
