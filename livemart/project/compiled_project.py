@@ -131,7 +131,7 @@ class CompiledProject:
     def _take_ephemeral(self) -> None:
         # They are compiled into their users; dbt reports no result of theirs.
         for unique_id, node in self.manifest.nodes.items():
-            if node.is_ephemeral_model and node.compiled_code:
+            if node.is_ephemeral_model and node.compiled_code is not None:
                 self._compiled[unique_id] = node.compiled_code
 
     def _asked_by(self, unique_id: str, questions: QuestionLog) -> tuple[Question, ...]:

@@ -362,6 +362,22 @@ class Project:
         add(unique_id)
         return list(parts)
 
+    def inlined(self, unique_ids: Set[str] | None = None) -> set[str]:
+        """Return the ephemeral models whose SQL is part of a node's, directly or not.
+
+        Args:
+            unique_ids: of the nodes; None is every node that is not ephemeral itself.
+        """
+        inlined: set[str] = set()
+        nodes: list[Model | DataTest] = [*self.models.values(), *self.tests.values()]
+        for node in reversed(nodes):
+            is_ephemeral = isinstance(node, Model) and node.materialized == "ephemeral"
+            is_asked = not is_ephemeral if unique_ids is None else node.unique_id in unique_ids
+            if is_asked or node.unique_id in inlined:
+                parents = (self.models[key] for key in node.depends_on if key in self.models)
+                inlined.update(it.unique_id for it in parents if it.materialized == "ephemeral")
+        return inlined
+
     def with_views(self, unique_ids: Set[str]) -> set[str]:
         """Return these models and the views that read them, directly or through other views."""
         models: set[str] = set()

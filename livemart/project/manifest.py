@@ -136,8 +136,6 @@ def read_manifest(
             in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
         )
         errors.extend(mistakes)
-        language = getattr(nodes[key], "language", "sql")
-        errors += sql_mistakes(models[key], language, has_asked=bool((questions or {}).get(key)))
     errors.extend(table_mistakes(models.values(), sources.values()))
     errors.extend(database_mistakes(manifest, files))
     errors.extend(grant_mistakes(manifest, nodes.values(), files))
@@ -156,6 +154,12 @@ def read_manifest(
         exposures=exposures,
         questions=questions or {},
     )
+    inlined, asking = project.inlined(), {*project.questions}
+    asking |= project.inlined(asking)
+    for key, model in models.items():
+        language = getattr(nodes[key], "language", "sql")
+        is_read = model.materialized != "ephemeral" or key in inlined
+        errors += sql_mistakes(model, language, has_asked=key in asking, is_read=is_read)
     errors += condition_mistakes(manifest, project, files)
     errors += session_mistakes(parameters or {}, hooks)
     errors += zone_mistakes(parameters or {}, hooks.placed())

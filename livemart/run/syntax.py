@@ -29,7 +29,13 @@ def refuse_syntax_errors(project: Project, session: SessionFactory) -> None:
     Raises:
         PlanError: SYNTAX_ERROR.
     """
-    unread = [model for model in project.models.values() if not _is_read(model)]
+    # Spark is given no ephemeral model that has no reader.
+    inlined = project.inlined()
+    unread = [
+        model
+        for key, model in project.models.items()
+        if not _is_read(model) and (model.materialized != "ephemeral" or key in inlined)
+    ]
     if not unread:
         return
     try:

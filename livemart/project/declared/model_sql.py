@@ -14,19 +14,21 @@ from livemart.project.session_spec import bare_statement
 _MARK = "\ufeff"
 
 
-def sql_mistakes(model: Model, language: str, *, has_asked: bool) -> Iterator[ConfigError]:
+def sql_mistakes(
+    model: Model, language: str, *, has_asked: bool, is_read: bool = True
+) -> Iterator[ConfigError]:
     """Yield MODEL_NOT_SQL if a model is Python, renders to nothing, or has a byte order mark.
 
     Args:
         language: of the file, in dbt's words.
         has_asked: whether the model asked the warehouse: without an answer it may be empty yet.
+        is_read: whether Spark is given its SQL, which of an ephemeral model only a reader sends.
     """
     if language != "sql":
         finding = "a model in Python: dbt-spark runs SQL alone on a profile of method session"
         hint = "write the model in SQL, or disable it with those that read it: `enabled: false`"
         yield _not_sql(model, finding, hint)
-    # Spark is given no other: an ephemeral one may have no reader.
-    elif model.is_custom or not (model.is_stored or model.materialized == "view"):
+    elif model.is_custom or not is_read:
         return
     elif model.raw_code.startswith(_MARK):
         finding = "a byte order mark before the text, which is no SQL to Spark"

@@ -102,3 +102,15 @@ def test_spark_is_asked_about_a_list_with_an_empty_item(
         refuse_syntax_errors(_project(tmp_path, code), _session)
 
     assert refused == [code]
+
+
+def test_an_ephemeral_model_without_a_reader_is_not_looked_at(
+    tmp_path: Path, refused: list[str]
+) -> None:
+    project = _project(tmp_path, "-- later")
+    ((key, model),) = project.models.items()
+    unread = replace(project, models={key: replace(model, materialized="ephemeral")})
+
+    refuse_syntax_errors(unread, _session)
+
+    assert refused == []

@@ -3,27 +3,41 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from livemart.errors import ConfigErrors
 from livemart.project.dbt import Dbt
 from livemart.project.declared.model_sql import sql_mistakes
+from livemart.project.manifest import read_manifest
+from livemart.project.questions import relation_question
 
 _JAFFLE = Path(__file__).parents[3] / "projects" / "jaffle"
 _EMPTY = {
     "commented": "-- select 1 as a\n/* later */",
     "rendered": "{{ config(materialized='table') }}{# later #}{% if 1 > 2 %}select 1{% endif %}",
+    # Spark is given their SQL as a part of their readers'.
+    "read": "{{ config(materialized='ephemeral') }} -- later",
+    "read_below": "{{ config(materialized='ephemeral') }}{# later #}",
+    "tested": "{{ config(materialized='ephemeral') }} -- later",
+}
+_READERS = {
+    "reader": "select * from {{ ref('read') }}, {{ ref('between') }}",
+    "between": "{{ config(materialized='ephemeral') }} select * from {{ ref('read_below') }}",
+    # It reads another one, but no node reads it.
+    "unread_reader": "{{ config(materialized='ephemeral') }} select * from {{ ref('unused') }}",
 }
 
 
 def test_a_model_without_sql_is_refused_before_anything_runs(tmp_path: Path) -> None:
     folder = shutil.copytree(_JAFFLE, tmp_path / "jaffle")
-    for name, text in _EMPTY.items():
+    for name, text in {**_EMPTY, **_READERS}.items():
         (folder / "models" / f"{name}.sql").write_text(text)
     (folder / "models" / "marked.sql").write_text("\ufeffselect 1 as a")
     # dbt passes over a blank file.
     (folder / "models" / "blank.sql").write_text("\n")
+    (folder / "tests" / "none.sql").write_text("select * from {{ ref('tested') }}")
     # No model reads it, so Spark is never given its SQL.
     (folder / "models" / "unused.sql").write_text("{{ config(materialized='ephemeral') }} -- later")
     (folder / "models" / "unread.sql").write_text(
@@ -47,3 +61,25 @@ def test_a_model_may_be_empty_as_long_as_its_question_has_no_answer(tmp_path: Pa
 
     assert [it.code for it in sql_mistakes(model, "sql", has_asked=False)] == ["MODEL_NOT_SQL"]
     assert [*sql_mistakes(model, "sql", has_asked=True)] == []
+
+
+def test_an_ephemeral_model_may_be_empty_as_long_as_its_reader_has_no_answer(
+    tmp_path: Path,
+) -> None:
+    """dbt asks for the reader, and compiles the ephemeral model into it."""
+    folder = shutil.copytree(_JAFFLE, tmp_path / "jaffle")
+    (folder / "models" / "read.sql").write_text("{{ config(materialized='ephemeral') }} -- later")
+    (folder / "models" / "reader.sql").write_text("select * from {{ ref('read') }}")
+    dbt = Dbt(folder)
+    dbt.parse()
+    manifest, compiled = dbt._dbt.manifest, {"model.jaffle.read": " -- later"}
+
+    def codes(**options: Any) -> list[str]:
+        _, mistakes = read_manifest(
+            manifest, compiled, directory=str(folder), target_schema="jaffle", **options
+        )
+        return [it.code for it in mistakes]
+
+    assert codes() == ["MODEL_NOT_SQL"]
+    question = relation_question("raw.later", None)
+    assert codes(questions={"model.jaffle.reader": (question,)}) == []
