@@ -215,7 +215,7 @@ class Dbt:
                     # The table that it would have written does not exist.
                     continue
                 if self._session is None or not read.questions_of(unique_id):
-                    errors.append(self._dbt.failed(message))
+                    errors.append(self._dbt.uncompiled(manifest.expect(unique_id), message))
             if result.exception is not None:
                 errors.append(self._dbt.failed(result.exception))
             mistakes = read.renew()

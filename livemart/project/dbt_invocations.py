@@ -20,6 +20,7 @@ from warnings import catch_warnings, filterwarnings
 from livemart.errors import ConfigError, ConfigErrors, nearest
 from livemart.project.cursors import Connection, Cursor
 from livemart.project.dbt_attachment import Replacement, attached, every_parse_error
+from livemart.project.declared.node_files import NodeFiles
 from livemart.project.manifest import prepare_nodes
 from livemart.project.node_results import NodeProgress, as_compiled, node_progress
 from livemart.project.profiles import profiles_folder
@@ -289,6 +290,13 @@ class DbtInvocations:
                 "DBT_NEEDS_SPARK", message, hint="give it a Spark session, as `plan` and `build` do"
             )
         return _dbt_failed(message, self.project_dir)
+
+    def uncompiled(self, node: Any, message: str) -> ConfigError:
+        """Return dbt's error of a node that it cannot compile, which has the file as it is here."""
+        file = NodeFiles(self.project_dir, str(self.manifest.metadata.project_name)).of(node)
+        unset = _UNSET.search(message)
+        places = [] if unset is None else self._quoting(file, unset["name"])
+        return self.failed(message.replace(f"({node.original_file_path})", f"({file})"), places)
 
     def _on_event(self, event: Any) -> None:
         if event.info.level == "error" and (said := str(event.info.msg).strip()):

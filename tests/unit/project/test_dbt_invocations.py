@@ -356,6 +356,23 @@ def test_what_this_machine_or_target_lacks_has_a_way_out(
     assert hint in caught.value.hint
 
 
+def test_a_node_that_cannot_be_compiled_has_its_file_and_line(jaffle: Path) -> None:
+    """dbt names a file of a package from the folder of the package."""
+    package = jaffle / "vendored" / "tiny_utils" / "models"
+    package.mkdir()
+    (package / "x.sql").write_text("select 1 as a,\n  {{ var('no_value') }} as b")
+    (jaffle / "models" / "y.sql").write_text("select\n\n  {{ var('no_word') }} as b")
+
+    with pytest.raises(ConfigErrors) as caught:
+        Dbt(jaffle).load()
+
+    assert sorted("".join(it.message.splitlines()[:2]) for it in caught.value.errors) == [
+        "models/y.sql:3Compilation Error in model y (models/y.sql)",
+        "vendored/tiny_utils/models/x.sql:2Compilation Error in model x "
+        "(vendored/tiny_utils/models/x.sql)",
+    ]
+
+
 def test_an_exposure_is_said_to_be_in_its_file(jaffle: Path) -> None:
     (jaffle / "models" / "x.yml").write_text("exposures: [{name: e, owner: {name: x}}]")
 
