@@ -100,8 +100,8 @@ def every_parse_error() -> Iterator[list[Exception]]:
     """Let dbt read all files, and yield the list of their errors; dbt stops at the first.
 
     It stops after a step that has errors: the next one would complain of what they leave out. The
-    steps are YAML and macros, then nodes, then what nodes name, then their descriptions. Of YAML
-    each entry and each test counts.
+    steps are YAML and macros, then nodes, then what nodes name, then their descriptions. In YAML
+    each entry, test and hook is read by itself.
     """
     from dbt.parser import (
         base,

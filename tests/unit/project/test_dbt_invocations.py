@@ -104,7 +104,7 @@ _ENTRIES = {
     "models/more.yml": "models:\n- {name: one, columns: 7}\n"
     "- {name: two, data_tests: [unique: no_dict, not_null: no_map], columns: [{name: a, "
     "data_tests: [not_null: no_keys]}]}\n"
-    "sources:\n- {name: shop, tabels: []}\n- {name: till, tables: {}}\n"
+    "sources:\n- {name: shop, shelves: []}\n- {name: till, tables: {}}\n"
     "exposures:\n- {name: e, type: page, owner: {name: x}}\n- {name: f, owner: {name: x}}\n",
     "models/later.sql": "select * from {{ ref('nowhere') }}",
 }
