@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from livemart.epoch import clock_moment
-from livemart.land.sources.files.bucket import open_landing
-from livemart.land.sources.files.folder import LandingPlace, literal_folder
+from livemart.land.sources.files.bucket import LandingPlace, open_landing
+from livemart.land.sources.files.folder import literal_folder
 from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import Slot, folder_of, kept_slots, seen_files
 from livemart.land.sources.log_looks import LogLook, log_looks

@@ -16,7 +16,6 @@ from livemart.land.sources.files.folder import (
     FileIdentity,
     FoundFile,
     LandingFolder,
-    LandingPlace,
     is_below,
     is_hidden,
     literal_folder,
@@ -29,14 +28,8 @@ from livemart.storage.scratch import temporary_folder
 from livemart.storage.storage import Changed, Missing, ObjectEntry
 
 
-def open_landing(place: StoragePlace) -> LandingPlace:
-    """Return the landing folder at a path or a URL; nothing is read yet."""
-    location = Location.of(place)
-    return LandingBucket(location) if location.scheme else LandingFolder(location.on_disk)
-
-
 class LandingBucket:
-    """A landing folder in a bucket; see `LandingPlace`."""
+    """A landing folder in a bucket, which answers as a `LandingFolder` does."""
 
     def __init__(self, root: Location) -> None:
         self.root = root
@@ -86,6 +79,15 @@ class LandingBucket:
     def identify(self, name: str) -> FileIdentity | None:
         entry = self._storage.head(name)
         return None if entry is None else _identity(entry)
+
+
+LandingPlace = LandingFolder | LandingBucket
+
+
+def open_landing(place: StoragePlace) -> LandingPlace:
+    """Return the landing folder at a path or a URL; nothing is read yet."""
+    location = Location.of(place)
+    return LandingBucket(location) if location.scheme else LandingFolder(location.on_disk)
 
 
 def _identity(entry: ObjectEntry) -> FileIdentity:

@@ -12,7 +12,8 @@ from dataclasses import asdict
 
 from livemart.epoch import clock_moment
 from livemart.land.sources.delivery import Delivery, DeliveryProblem
-from livemart.land.sources.files.folder import FileIdentity, LandingPlace
+from livemart.land.sources.files.bucket import LandingPlace
+from livemart.land.sources.files.folder import FileIdentity
 from livemart.land.sources.files.parts import FilePart, parts_of
 from livemart.land.sources.files.problems import changed, changed_since, disappeared, file_problem
 from livemart.project.sources import FILES_KIND

@@ -16,7 +16,6 @@ from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
-from typing import Protocol
 
 from livemart.errors import SourceError
 from livemart.storage.location import StoragePlace
@@ -65,17 +64,18 @@ class FoundFile:
     modified_s: float
 
 
-class LandingPlace(Protocol):
-    """A folder that files are delivered to, on a disk or in a bucket. Nothing else is ever read."""
+class LandingFolder:
+    """A folder of a disk that files are delivered to. Nothing else is ever read."""
 
-    @property
-    def root(self) -> StoragePlace:
-        """The folder."""
-        ...
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
 
-    def locate(self, relative: str) -> StoragePlace | None:
+    def locate(self, relative: str) -> Path | None:
         """Return where a file is, None if its path or a link in it leads out of the folder."""
-        ...
+        path = self.root / relative
+        if not is_below(relative) or not path.resolve().is_relative_to(self.root.resolve()):
+            return None
+        return path
 
     def relative(self, place: StoragePlace) -> str:
         """Return a path below the folder as it appears in `_origin` and manifests.
@@ -83,55 +83,12 @@ class LandingPlace(Protocol):
         Raises:
             SourceError: LANDING_MOVED, of a path that Spark has listed below another folder.
         """
-        ...
-
-    def name_in(self, error: OSError) -> str | None:
-        """Return the path below the folder that an error speaks of, None if it is of another."""
-        ...
-
-    def has_folder(self, name: str) -> bool:
-        """Return whether a folder below this one can be looked into."""
-        ...
-
-    def touched(self, files: Sequence[FileIdentity]) -> list[FileIdentity]:
-        """Return those that are still there and may have been changed: a look at their times."""
-        ...
-
-    def found(self, pattern: str) -> Iterator[FoundFile]:
-        """Yield the files that Spark reads by a pattern."""
-        ...
-
-    def names(self) -> Iterator[str]:
-        """Yield the files that are not hidden, by their names below the folder."""
-        ...
-
-    def size(self, name: str) -> int:
-        """Return the size of a file in bytes; FileNotFoundError if it was removed."""
-        ...
-
-    def identify(self, name: str) -> FileIdentity | None:
-        """Return the present state of a file, None if it was removed."""
-        ...
-
-
-class LandingFolder:
-    """A landing folder on a disk; see `LandingPlace`."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
-
-    def locate(self, relative: str) -> Path | None:
-        path = self.root / relative
-        if not is_below(relative) or not path.resolve().is_relative_to(self.root.resolve()):
-            return None
-        return path
-
-    def relative(self, place: StoragePlace) -> str:
         if not isinstance(place, Path) or not place.is_relative_to(self.root):
             raise moved(place, self.root)
         return place.relative_to(self.root).as_posix()
 
     def name_in(self, error: OSError) -> str | None:
+        """Return the path below the folder that an error speaks of, None if it is of another."""
         path = (
             Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
         )
@@ -140,9 +97,11 @@ class LandingFolder:
         return self.relative(path)
 
     def has_folder(self, name: str) -> bool:
+        """Return whether a folder below this one can be looked into."""
         return (self.root / name).is_dir()
 
     def touched(self, files: Sequence[FileIdentity]) -> list[FileIdentity]:
+        """Return those that are still there and may have been changed: a look at their times."""
         return [file for file in files if self._is_touched(file)]
 
     def _is_touched(self, identity: FileIdentity) -> bool:
@@ -153,6 +112,7 @@ class LandingFolder:
         return (status.st_size, status.st_mtime_ns) != (identity.size, identity.mtime_ns)
 
     def found(self, pattern: str) -> Iterator[FoundFile]:
+        """Yield the files that Spark reads by a pattern."""
         for path in {path for glob in spelled_out(pattern) for path in self.root.glob(glob)}:
             if is_spelled(path.name) and not is_hidden(self.relative(path)):
                 try:
@@ -163,6 +123,7 @@ class LandingFolder:
                     yield FoundFile(path, status.st_size, status.st_mtime)
 
     def names(self) -> Iterator[str]:
+        """Yield the files that are not hidden, by their names below the folder."""
         for place, folders, names in os.walk(self.root):
             folders[:] = sorted(name for name in folders if not is_hidden(name))
             below = self.relative(Path(place))
@@ -171,9 +132,11 @@ class LandingFolder:
                     yield name if below == "." else f"{below}/{name}"
 
     def size(self, name: str) -> int:
+        """Return the size of a file in bytes; FileNotFoundError if it was removed."""
         return (self.root / name).stat().st_size
 
     def identify(self, name: str) -> FileIdentity | None:
+        """Return the present state of a file, None if it was removed."""
         try:
             with (self.root / name).open("rb") as file:
                 status = os.fstat(file.fileno())

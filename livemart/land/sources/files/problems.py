@@ -12,7 +12,8 @@ from livemart.epoch import timestamp_text
 from livemart.errors import SourceError
 from livemart.land.reasons import LetterReason
 from livemart.land.sources.delivery import DeliveryProblem
-from livemart.land.sources.files.folder import FileIdentity, LandingPlace
+from livemart.land.sources.files.bucket import LandingPlace
+from livemart.land.sources.files.folder import FileIdentity
 
 
 def file_problem(folder: LandingPlace, before: FileIdentity) -> DeliveryProblem | None:

@@ -13,8 +13,8 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 from livemart.errors import StorageError
-from livemart.land.sources.files.bucket import open_landing
-from livemart.land.sources.files.folder import LandingPlace, is_spelled, matches
+from livemart.land.sources.files.bucket import LandingPlace, open_landing
+from livemart.land.sources.files.folder import is_spelled, matches
 from livemart.land.sources.files.stream import kept_slots
 from livemart.state.places import StateFolder
 from livemart.storage.location import StoragePlace

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from livemart.land.sources.delivery import Delivery
+from livemart.land.sources.files.bucket import LandingPlace
 from livemart.land.sources.files.delivered import change_delivery, changed_files_of, files_of
-from livemart.land.sources.files.folder import FileIdentity, LandingPlace
+from livemart.land.sources.files.folder import FileIdentity
 from livemart.land.sources.manifest import Manifest
 
 _WATCHED_FILES = 1_000
