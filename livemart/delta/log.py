@@ -14,8 +14,10 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from livemart.delta.tags import Tag
 from livemart.storage.storage import Missing, Storage
 
 if TYPE_CHECKING:
@@ -119,10 +121,8 @@ def write_entry(
     actions: Iterable[Action],
     *,
     operation: str,
-    app_id: str,
-    app_version: int,
-    metadata: Mapping[str, str],
-    metrics: Mapping[str, int],
+    tag: Tag,
+    metrics: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
     """Write one commit, all or nothing.
 
@@ -140,9 +140,9 @@ def write_entry(
         "operationMetrics": {name: str(value) for name, value in metrics.items()},
         "engineInfo": "livemart",
         "txnId": str(uuid.uuid4()),
-        "userMetadata": json.dumps(dict(metadata), sort_keys=True),
+        "userMetadata": json.dumps(dict(tag.metadata), sort_keys=True),
     }
-    transaction = {"appId": app_id, "version": app_version, "lastUpdated": now}
+    transaction = {"appId": tag.app_id, "version": tag.version, "lastUpdated": now}
     lines = [{"commitInfo": info}, {"txn": transaction}, *actions]
     body = "\n".join(map(log_json, lines)) + "\n"
     table.create(log_name(version), body.encode())

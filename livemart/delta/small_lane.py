@@ -114,9 +114,7 @@ def commit_diff(
         files.version + 1,
         actions,
         operation="MERGE" if removed_rows.num_rows else "WRITE",
-        app_id=tag.app_id,
-        app_version=tag.version,
-        metadata=tag.metadata,
+        tag=tag,
         metrics={
             "numTargetRowsDeleted": removed,
             "numTargetRowsInserted": added.num_rows + sum(map(_rows_of, written)),
@@ -128,25 +126,13 @@ def commit_diff(
 
 def commit_rows(files: TableVersion, rows: pa.Table, *, tag: Tag) -> int:
     """Replace all rows of a table in one commit; its schema stays. Return the new version."""
-    removes = [remove_action(file) for file in files.files()]
-    order_by = order_column(files.schema, ())
-    written = write_files(
-        files.storage,
-        [
-            (values, file)
-            for values, part in split_partitions(rows, files.partition_columns)
-            for file in lay_out([], part, order_by)
-        ],
-        files.indexed,
-    )
+    removes = map(remove_action, files.files())
     write_entry(
         files.storage,
         files.version + 1,
-        [*removes, *written],
+        [*removes, *write_rows(files, rows, key=())],
         operation="WRITE",
-        app_id=tag.app_id,
-        app_version=tag.version,
-        metadata=tag.metadata,
+        tag=tag,
         metrics={"numOutputRows": rows.num_rows},
     )
     return files.version + 1

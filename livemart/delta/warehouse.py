@@ -7,10 +7,11 @@ milliseconds (`small_lane`); `spark/large_lane.py` does the same by Spark.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -483,17 +484,9 @@ class Warehouse:
         Returns:
             The number of files merged.
         """
-        with self._tables.held(relation) as (table, index):
-            if unsupported_reason(table):
-                return 0
-            until = time.monotonic() + seconds
-            try:
-                count = commit_compaction(index, quiet_since=quiet_since, until=until)
-            except Taken:
-                return 0
-            if count:
-                self._committed(relation, index.version + 1)
-        return count
+        until = time.monotonic() + seconds
+        commit = partial(commit_compaction, quiet_since=quiet_since, until=until)
+        return self._tidy(relation, lambda _, index: commit(index)) or 0
 
     def keep_for(self, relation: str, retention: timedelta) -> bool:
         """Keep old files and log entries of a table for so long, unless it says another retention.
@@ -501,16 +494,24 @@ class Warehouse:
         Returns:
             Whether that was committed. A table that only Spark can write stays as it is.
         """
+        commit = partial(commit_retention, retention=retention)
+        return bool(self._tidy(relation, commit))
+
+    def _tidy(self, relation: str, commit: Callable[[DeltaTable, TableVersion], int]) -> int | None:
+        """Commit a change of no row, at the newest version; return how much it has changed.
+
+        None: only Spark can write the table, or another writer was faster. The next time will do.
+        """
         with self._tables.held(relation) as (table, index):
+            if unsupported_reason(table):
+                return None
             try:
-                is_given = not unsupported_reason(table) and commit_retention(
-                    table, index, retention
-                )
+                count = commit(table, index)
             except Taken:
-                return False
-            if is_given:
+                return None
+            if count:
                 self._committed(relation, index.version + 1)
-        return is_given
+            return count
 
     def written_by_spark(self, relation: str) -> None:
         """Note that Spark has written files of a table, which `correct` may have to name again."""

@@ -37,10 +37,7 @@ def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag:
         files.version + 1,
         [metadata_action(table, schema=_schema(table, schema)), *actions],
         operation="CHANGE COLUMN",
-        app_id=tag.app_id,
-        app_version=tag.version,
-        metadata=tag.metadata,
-        metrics={},
+        tag=tag,
     )
     files.replaced(files.files())
     return files.version + 1

@@ -17,6 +17,7 @@ from livemart.delta.layout import SMALL_FILE_ROWS, lay_out
 from livemart.delta.log import Action, write_entry
 from livemart.delta.parquet import in_parallel, write_files
 from livemart.delta.small_lane import partition_texts, remove_action
+from livemart.delta.tags import Tag
 from livemart.delta.version import DataFile, TableVersion
 from livemart.errors import RefreshError
 
@@ -62,9 +63,7 @@ def commit_compaction(files: TableVersion, *, quiet_since: datetime, until: floa
         files.version + 1,
         [{kind: {**body, "dataChange": False} for kind, body in it.items()} for it in actions],
         operation="OPTIMIZE",
-        app_id=_APP_ID,
-        app_version=files.version + 1,
-        metadata={},
+        tag=Tag(_APP_ID, files.version + 1),
         metrics={"numRemovedFiles": len(merged), "numAddedFiles": len(adds)},
     )
     files.replaced(merged)

@@ -30,6 +30,7 @@ from livemart.delta.skipping.bounds import (
     log_statistics,
 )
 from livemart.delta.small_lane import partition_texts, rewritten
+from livemart.delta.tags import Tag
 from livemart.delta.version import DataFile, TableVersion
 
 _APP_ID = "livemart/bounds"
@@ -77,9 +78,7 @@ def commit_corrections(
             files.version + 1,
             actions,
             operation="COMPUTE STATS",
-            app_id=_APP_ID,
-            app_version=files.version + 1,
-            metadata={},
+            tag=Tag(_APP_ID, files.version + 1),
             metrics={"numFiles": count},
         )
     return count, is_whole

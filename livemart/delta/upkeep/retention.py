@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 
 from livemart.delta.log import PROPERTIES_ONLY, metadata_action, write_entry
 from livemart.delta.properties import RETENTION, retention_properties
+from livemart.delta.tags import Tag
 from livemart.delta.version import TableVersion
 
 _APP_ID = "livemart/retention"
@@ -42,9 +43,6 @@ def commit_retention(table: DeltaTable, files: TableVersion, retention: timedelt
         files.version + 1,
         [metadata_action(table, configuration={**configuration, **followed, _GIVEN: text})],
         operation="SET TBLPROPERTIES",
-        app_id=_APP_ID,
-        app_version=files.version + 1,
-        metadata=PROPERTIES_ONLY,
-        metrics={},
+        tag=Tag(_APP_ID, files.version + 1, PROPERTIES_ONLY),
     )
     return True

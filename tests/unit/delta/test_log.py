@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from livemart.delta.log import log_file, log_name, read_entry, write_entry
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.storage.opening import open_storage
 from livemart.storage.storage import Taken
@@ -27,9 +28,7 @@ def test_a_version_is_written_once(warehouse: Warehouse) -> None:
     before = table.get(log_name(0))
 
     with pytest.raises(Taken):
-        write_entry(
-            table, 0, [], operation="WRITE", app_id="a", app_version=1, metadata={}, metrics={}
-        )
+        write_entry(table, 0, [], operation="WRITE", tag=Tag("a", 1))
 
     assert table.get(log_name(0)) == before
     assert [entry.name for entry in table.entries("_delta_log")] == [log_name(0)]
@@ -43,16 +42,7 @@ def test_of_two_writers_of_one_version_one_wins(warehouse: Warehouse) -> None:
     def write(number: int) -> bool:
         start.wait(PATIENCE_S)
         try:
-            write_entry(
-                table,
-                1,
-                [],
-                operation="WRITE",
-                app_id=f"writer {number}",
-                app_version=1,
-                metadata={},
-                metrics={},
-            )
+            write_entry(table, 1, [], operation="WRITE", tag=Tag(f"writer {number}", 1))
         except Taken:
             return False
         return True
@@ -77,9 +67,7 @@ def test_an_entry_says_what_its_commit_did(warehouse: Warehouse) -> None:
         1,
         [removed],
         operation="OPTIMIZE",
-        app_id="e1",
-        app_version=3,
-        metadata=metadata,
+        tag=Tag("e1", 3, metadata),
         metrics={"numRemovedFiles": 1},
     )
 
