@@ -7,7 +7,7 @@ milliseconds (`small_lane`); `spark/large_lane.py` does the same by Spark.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -207,20 +207,6 @@ class Warehouse:
             RefreshError: TABLE_MISSING, VERSION_GONE, TABLE_NOT_READABLE.
         """
         return self._tables.at(relation, version).read(columns, filter)
-
-    def batches(
-        self,
-        relation: str,
-        version: int,
-        columns: Sequence[str],
-        filter: pds.Expression | None,
-        most: int,
-    ) -> Iterator[pa.Table]:
-        """Yield rows of one version, at most so many at a time, in the order of its files.
-
-        For tables that may be larger than memory; arguments and errors are those of `read`.
-        """
-        return self._tables.at(relation, version).batches(columns, filter, most)
 
     def rows_apart(self, relation: str, version: int, other: int | None) -> pa.Table:
         """Return the rows of the files that a version has and another does not, one chunk a column.

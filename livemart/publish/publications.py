@@ -148,7 +148,7 @@ class WarehouseTables:
 
     def rows(self, relation: str, version: int) -> Iterator[pa.Table]:
         schema = self.warehouse.arrow_schema(relation, version)
-        slices = self.warehouse.batches(relation, version, schema.names, None, _ROWS_AT_ONCE)
+        slices = self.warehouse.files(relation, version).batches(schema.names, None, _ROWS_AT_ONCE)
         for rows in chain([nothing_of(schema)], slices):
             ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
             yield rows.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), ones)

@@ -67,8 +67,7 @@ def letter_batches(
 
     `columns` are at least those of `LETTER_KEY`.
     """
-    version, condition = warehouse.version(relation), choice.condition()
-    for letters in warehouse.batches(relation, version, columns, condition, MOST_KEYS):
+    for letters in warehouse.files(relation).batches(columns, choice.condition(), MOST_KEYS):
         yield letters if choice.with_redriven else unmarked(warehouse, relation, letters)
 
 

@@ -160,8 +160,7 @@ def _whole(warehouse: Warehouse, relation: str, keys: pa.Table) -> dict[tuple[An
         return {}
     marks = {letter_key(mark): mark for mark in marks_of(warehouse, relation, keys).to_pylist()}
     letters = {}
-    version = warehouse.version(relation)
-    for rows in warehouse.batches(relation, version, LETTERS.names, near(keys), _MOST_RECORDS):
+    for rows in warehouse.files(relation).batches(LETTERS.names, near(keys), _MOST_RECORDS):
         for row in rows.filter(is_one_of(rows, keys)).to_pylist():
             key, record = letter_key(row), row["record"]
             mark = marks.get(key, {})

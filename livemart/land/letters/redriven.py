@@ -71,11 +71,8 @@ def marks_of(warehouse: Warehouse, relation: str, letters: pa.Table) -> pa.Table
     """Return the marks of letters (by `LETTER_KEY`) of a table, in the columns of `MARKS`."""
     marks, marked = marks_relation(relation), [MARKS.empty_table()]
     if letters.num_rows and warehouse.exists(marks):
-        version, condition = warehouse.version(marks), near(letters)
-        marked += [
-            rows.filter(is_one_of(rows, letters))
-            for rows in warehouse.batches(marks, version, MARKS.names, condition, MOST_KEYS)
-        ]
+        batches = warehouse.files(marks).batches(MARKS.names, near(letters), MOST_KEYS)
+        marked += [rows.filter(is_one_of(rows, letters)) for rows in batches]
     return pa.concat_tables(marked)
 
 
@@ -121,8 +118,7 @@ def forget_done(warehouse: Warehouse, relation: str, before: datetime) -> int:
     if not (warehouse.exists(relation) and warehouse.exists(marks)):
         return 0
     is_old = pds.field("redriven_at") < pa.scalar(before, TIMESTAMP)
-    version = warehouse.version(marks)
-    for done in warehouse.batches(marks, version, MARKS.names, is_old, _FORGOTTEN_AT_ONCE):
+    for done in warehouse.files(marks).batches(MARKS.names, is_old, _FORGOTTEN_AT_ONCE):
         letters = warehouse.read(relation, columns=LETTERS.names, filter=near(done))
         letters = letters.filter(is_one_of(letters, done))
         for table, rows in ((relation, letters), (marks, done)):

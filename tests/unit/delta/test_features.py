@@ -85,7 +85,7 @@ def test_mapped_columns_are_refused_and_not_read_as_nothing(warehouse: Warehouse
     for read in (
         lambda: warehouse.read(RELATION),
         lambda: warehouse.read(RELATION, filter=pds.field("id") == 1),
-        lambda: list(warehouse.batches(RELATION, version, ["id"], pds.field("id") == 1, 9)),
+        lambda: list(warehouse.files(RELATION, version).batches(["id"], pds.field("id") == 1, 9)),
         lambda: files.read_file(files.files()[0], ["id"]),
     ):
         with pytest.raises(RefreshError, match=r"TABLE_NOT_READABLE.*column mapping"):

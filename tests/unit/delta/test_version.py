@@ -57,7 +57,7 @@ def test_rows_are_found_by_long_texts_of_any_character(warehouse: Warehouse, tex
 
     for filter in (wanted, expression):
         assert warehouse.read(RELATION, columns=["id"], filter=filter).to_pylist() == [{"id": 1}]
-    (part,) = warehouse.batches(RELATION, 1, ["id"], expression, 10)
+    (part,) = warehouse.files(RELATION, 1).batches(["id"], expression, 10)
     assert part.to_pylist() == [{"id": 1}]
 
 
@@ -105,9 +105,7 @@ def test_rows_come_a_part_at_a_time_and_are_those_of_a_read(
     warehouse.add_columns(RELATION, [pa.field("more", pa.int64())], tag(5))
     passing = (pds.field("id") >= 12) & (pds.field("name") == "b")
 
-    parts = list(
-        warehouse.batches(RELATION, warehouse.version(RELATION), ["more", "id"], passing, most)
-    )
+    parts = list(warehouse.files(RELATION).batches(["more", "id"], passing, most))
 
     assert max(part.num_rows for part in parts) <= most
     expected = warehouse.read(RELATION, columns=["more", "id"], filter=passing)
