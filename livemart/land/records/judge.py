@@ -147,7 +147,7 @@ def joined(group: Group, pieces: Sequence[Chunk]) -> Chunk:
         return pieces[0]
     raws = [piece.record(row) for piece in pieces for row in range(piece.rows.num_rows)]
     return Chunk(
-        pa.concat_tables([piece.rows for piece in pieces]) if pieces else to_rows(group, [], []),
+        pa.concat_tables([piece.rows for piece in pieces]) if pieces else group.typed.empty_table(),
         [line for piece in pieces for line in piece.lines],
         raws.__getitem__,
         [record for piece in pieces for record in piece.refused],
@@ -163,7 +163,7 @@ def malformed(group: Group, records: Sequence[tuple[int, bytes]], detail: str) -
 
 def all_refused(group: Group, refused: Sequence[Refused]) -> Chunk:
     """Return records none of which is a row."""
-    return Chunk(to_rows(group, [], []), [], [].__getitem__, refused)
+    return Chunk(group.typed.empty_table(), [], [].__getitem__, refused)
 
 
 def read_alike(source: SourceTable) -> tuple[object, ...]:
@@ -181,16 +181,6 @@ def refused_by(judged: pa.Table, position: int) -> pa.Table:
 def verdict(kind: str, position: int) -> str:
     """Return the name of the column that holds the code or detail of a group's n-th source."""
     return f"_{kind}_{position}"
-
-
-def to_rows(group: Group, values: Sequence[Sequence[Any]], rescued: Sequence[Rescued]) -> pa.Table:
-    """Return converted records as a table: declared columns and `_rescued_data`."""
-    columns = list(zip(*values, strict=True)) or [()] * len(group.schema.columns)
-    arrays = [
-        pa.array(column, field.type)
-        for column, field in zip(columns, group.schema.arrow, strict=True)
-    ]
-    return with_rescued(group, arrays, rescued)
 
 
 def with_rescued(group: Group, columns: Sequence[pa.Array], rescued: Sequence[Rescued]) -> pa.Table:

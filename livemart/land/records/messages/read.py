@@ -22,7 +22,7 @@ from livemart.land.records.debezium.change_record import ChangeRecords, opened_j
 from livemart.land.records.debezium.connect_schemas import connect_schema, without_logical_types
 from livemart.land.records.debezium.encodings import Schema
 from livemart.land.records.exact_values import MalformedError, NoRowError, refuse_characters
-from livemart.land.records.judge import Chunk, Group, Refused, judge, malformed, to_rows
+from livemart.land.records.judge import Chunk, Group, Refused, judge, malformed, unrescued
 from livemart.land.records.messages.avro_records import (
     decode_record,
     definitions_of,
@@ -150,9 +150,8 @@ _OF_MESSAGES: Mapping[str, Callable[[Group, Sequence[tuple[int, bytes]]], Chunk]
 
 def _without_content(group: Group, numbers: Sequence[int]) -> Chunk:
     """Return messages without content as rows: all NULL but for the columns of other parts."""
-    values = [[None] * len(group.schema.columns)] * len(numbers)
-    rows = to_rows(group, values, [{}] * len(numbers))
-    return Chunk(rows, numbers, lambda row: b"", [])
+    columns = [pa.nulls(len(numbers), field.type) for field in group.schema.arrow]
+    return Chunk(unrescued(group, columns, len(numbers)), numbers, lambda row: b"", [])
 
 
 def read_avro_changes(group: Group, messages: Sequence[tuple[int, bytes]]) -> Chunk:

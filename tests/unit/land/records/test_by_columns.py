@@ -11,7 +11,7 @@ import pytest
 
 from livemart.land.records.by_columns import convert_columns
 from livemart.land.records.exact_values import parse_json
-from livemart.land.records.judge import Group, to_rows
+from livemart.land.records.judge import Group, with_rescued
 from livemart.land.records.untyped_values import MisfitError, Rescued, compact
 from tests.unit.land.records.rows import group_of
 
@@ -62,7 +62,11 @@ def alone(group: Group, records: list[dict[str, Any]]) -> tuple[pa.Table, dict[i
         else:
             values.append(row)
             rescued.append(unknown)
-    return to_rows(group, values, rescued), refused
+    columns = [
+        pa.array([row[place] for row in values], field.type)
+        for place, field in enumerate(group.schema.arrow)
+    ]
+    return with_rescued(group, columns, rescued), refused
 
 
 def same(group: Group, records: list[dict[str, Any]]) -> bool:

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 
 from livemart.land.records.columns import UnlikeError
-from livemart.land.records.judge import Chunk, to_rows
+from livemart.land.records.judge import Chunk, unrescued
 from livemart.land.records.pieces import ReadColumns, Records, read_in_pieces
-from livemart.land.records.untyped_values import Rescued
 from tests.unit.land.records.rows import group_of
 
 GROUP = group_of({"id": "string"})
@@ -19,8 +18,8 @@ STRANGE = 700
 
 
 def rows_of(records: Records) -> pa.Table:
-    nothing: list[Rescued] = [{} for _ in records]
-    return to_rows(GROUP, [[raw.decode()] for _, raw in records], nothing)
+    ids = pa.array([raw.decode() for _, raw in records], pa.string())
+    return unrescued(GROUP, [ids], len(records))
 
 
 def test_one_strange_record_costs_few_others_the_fast_reader() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from livemart.land.records.judge import Chunk, Group, to_rows
+from livemart.land.records.judge import Chunk, Group, unrescued
 from livemart.land.records.messages.message import Message, Record
 from livemart.land.records.messages.parts import PartColumns
 from livemart.land.records.schema import RecordSchema
-from livemart.land.records.untyped_values import Rescued
 from tests.deliveries import NOON, source
 
 
@@ -25,8 +25,8 @@ def values(kind: str, part: str, *records: Record) -> tuple[list[Any], PartColum
     whole = group({"part": kind}, **{part: "part"})
     columns = PartColumns(whole, records)
     offsets = [it[0] for it in records if it[0] not in columns.refused]
-    nothing: list[Rescued] = [{} for _ in offsets]
-    contents = to_rows(whole.of_contents, [["x"]] * len(offsets), nothing)
+    ids = pa.array(["x"] * len(offsets), pa.string())
+    contents = unrescued(whole.of_contents, [ids], len(offsets))
     rows = columns.beside(Chunk(contents, offsets, lambda row: b"", [])).rows
     assert rows.column("id").to_pylist() == ["x"] * len(offsets)
     return rows.column("part").to_pylist(), columns
