@@ -236,17 +236,12 @@ class _Refresher:
     ) -> ModelState:
         """Return the state of a query whose rows dbt alone writes: its table as it is."""
         warehouse = self.context.warehouse
+        commit = Commit(warehouse.version(query.relation))
         generation = before.generation if before is not None else 0
-        return ModelState(
-            version=warehouse.version(query.relation),
-            fingerprint=query.fingerprint,
-            strategy=Full.name,
-            reason=start.code if isinstance(start, Rebuild) else query.reason_of_dbt,
-            rows_changed=0,
-            took_ms=0,
-            generation=start.generation if isinstance(start, Rebuild) else generation,
-            table_id=warehouse.table_id(query.relation),
-        )
+        reason = query.reason_of_dbt
+        if isinstance(start, Rebuild):
+            generation, reason = start.generation, start.code
+        return state_after(warehouse, query, commit, Full.name, reason, 0, generation)
 
     def _failed(self, query: StoredQuery, failure: ModelFailedError) -> ModelFailedError | SetAside:
         """Return the failure of a model, unless it is to stop everything.
@@ -348,16 +343,7 @@ class _Refresher:
         has_written = commit.skipped or commit.rows_changed > 0
         if before is not None and rebuild is None and not has_written:
             return carried(before, took_ms)
-        return ModelState(
-            version=commit.version,
-            fingerprint=query.fingerprint,
-            strategy=strategy,
-            reason=code,
-            rows_changed=commit.rows_changed,
-            took_ms=took_ms,
-            generation=generation,
-            table_id=warehouse.table_id(query.relation),
-        )
+        return state_after(warehouse, query, commit, strategy, code, took_ms, generation)
 
 
 def fill_stages(
@@ -378,7 +364,7 @@ def fill_stages(
         before: the states of the newest snapshot, by unique id.
         begins: called before each stage with the unique id of its model, and its number from 1.
     """
-    states = {}
+    states, reason = {}, "BUILD"
     for number, query in enumerate(stages, start=1):
         begins(query.owner.unique_id, number)
         started = time.perf_counter()
@@ -387,7 +373,7 @@ def fill_stages(
         tag = context.tags.rows(query.relation, generation, query.fingerprint)
         stored = inputs.newest(query.relation)
         try:
-            commit = refresh_full(context, query, inputs, tag.moved_by(Full.name, "BUILD"), stored)
+            commit = refresh_full(context, query, inputs, tag.moved_by(Full.name, reason), stored)
         except Exception as error:
             if not is_own_fault(error):
                 raise
@@ -395,15 +381,8 @@ def fill_stages(
                 "strategy_failed", error, model=query.owner.unique_id, strategy=Staged.name
             )
             continue
-        states[query.unique_id] = ModelState(
-            version=commit.version,
-            fingerprint=query.fingerprint,
-            strategy=Full.name,
-            reason="BUILD",
-            rows_changed=commit.rows_changed,
-            took_ms=ms_since(started),
-            generation=generation,
-            table_id=context.warehouse.table_id(query.relation),
+        states[query.unique_id] = state_after(
+            context.warehouse, query, commit, Full.name, reason, ms_since(started), generation
         )
         # Another stage may read it.
         inputs.new[query.relation] = commit.version
@@ -420,6 +399,21 @@ def committed_before(
     if entry is not None and STRATEGY in said and ROWS_CHANGED not in said:
         rows = warehouse.row_count(relation, entry.version)
     return Commit(warehouse.version(relation), rows, skipped=True), said
+
+
+def state_after(
+    warehouse: Warehouse,
+    query: StoredQuery,
+    commit: Commit,
+    strategy: str,
+    reason: str | None,
+    took_ms: int,
+    generation: int,
+) -> ModelState:
+    """Return the state of a query whose rows a commit has brought up to date."""
+    table_id, fingerprint = warehouse.table_id(query.relation), query.fingerprint
+    version, rows = commit.version, commit.rows_changed
+    return ModelState(version, fingerprint, strategy, reason, rows, took_ms, generation, table_id)
 
 
 def carried(before: ModelState, took_ms: int = 0) -> ModelState:

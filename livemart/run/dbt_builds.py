@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from time import perf_counter
 
+from livemart.delta.warehouse import Commit
 from livemart.errors import ConfigError, RefreshError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
@@ -19,6 +20,7 @@ from livemart.plan.stored_queries import StoredQuery
 from livemart.project.hooks.run_end import TestEnd
 from livemart.project.node_results import NodeResult, failures_of
 from livemart.refresh.frontier import Broken, Loaded, Rebuild
+from livemart.refresh.models import state_after
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register
 from livemart.spark.model_errors import (
@@ -166,13 +168,6 @@ def _state_of(
     runtime: Runtime, query: StoredQuery, reason: str, generation: int, took_ms: int
 ) -> ModelState:
     """Return the state of a query whose table dbt just made: all its rows are new."""
-    return ModelState(
-        version=runtime.warehouse.version(query.relation),
-        fingerprint=query.fingerprint,
-        strategy="full",
-        reason=reason,
-        rows_changed=runtime.warehouse.row_count(query.relation),
-        took_ms=took_ms,
-        generation=generation,
-        table_id=runtime.warehouse.table_id(query.relation),
-    )
+    warehouse, relation = runtime.warehouse, query.relation
+    commit = Commit(warehouse.version(relation), warehouse.row_count(relation))
+    return state_after(warehouse, query, commit, "full", reason, took_ms, generation)
