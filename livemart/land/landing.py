@@ -24,9 +24,9 @@ from livemart.failpoints import failpoint
 from livemart.land.already_landed import landed_offsets, note_landed_files
 from livemart.land.commit_note import Landed
 from livemart.land.letters.dead_letters import relation_of
-from livemart.land.micro_batch import Limit, MicroBatch
+from livemart.land.micro_batch import DeliveryReader, Limit, MicroBatch
 from livemart.land.records.schema import TIMESTAMP
-from livemart.land.sources.delivery import Delivery, DeliveryReader
+from livemart.land.sources.delivery import Delivery
 from livemart.land.sources.files.bucket import open_landing
 from livemart.land.sources.files.delivered import DeliveredFiles, files_of
 from livemart.land.sources.files.folder import is_hidden, matches

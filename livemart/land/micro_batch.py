@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from livemart.delta.tags import Tag, Tags
+from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
 from livemart.land.bulk.landing import BulkLanding
@@ -25,23 +24,23 @@ from livemart.land.commit_note import Landed, noted, read_note
 from livemart.land.letters.drift import adopt, new_columns, rescued_fields
 from livemart.land.letters.drift_stop import DriftStop
 from livemart.land.letters.file_letters import FileLetters
-from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.letter_box import LetterBox
 from livemart.land.portions.change import PortionedChange, TooManyReplacedError
 from livemart.land.records.judge import Group, read_alike
 from livemart.land.records.schema import LANDING_NAMES, Stamp
 from livemart.land.records.worker import Part
-from livemart.land.sources.delivery import Delivery, DeliveryReader
+from livemart.land.sources.delivery import Delivery
+from livemart.land.sources.files.delivered import DeliveredFiles
+from livemart.land.sources.log_deliveries import LogDeliveries
 from livemart.land.sources.manifest import Manifest
 from livemart.land.tables import record_schema
-from livemart.land.upsert.change import BatchSource
+from livemart.land.upsert.change import BatchSource, SourceChange
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import RESCUED
 from livemart.spark.executors import has_executors
 from livemart.spark.tables_before import TablesBefore
 from livemart.state.counts import Counts
-from livemart.state.drift import Drift
 from livemart.state.places import LocalFolder, StateFolder
 from livemart.storage.location import Location, StoragePlace
 from livemart.storage.scratch import drop_folder
@@ -75,30 +74,10 @@ class Limit:
         return limits.get(lane, cls())
 
 
-class LandedChange(Protocol):
-    """The change that the records of one source make in its tables; nothing of it is committed yet.
-
-    The driver decides it, at once (`SourceChange`) or in portions (`PortionedChange`), or Spark's
-    workers do (`BulkLanding`).
-
-    `deletes`: the change set of remembered deletes, None for a source whose records hold none;
-    `letters`: refused records; `newest_event_time`: of the records that were taken, UTC; `drift`:
-    how the records differ from the declared columns.
-    """
-
-    @property
-    def deletes(self) -> pa.Table | None: ...
-    @property
-    def letters(self) -> Letters: ...
-    @property
-    def counts(self) -> Counts: ...
-    @property
-    def newest_event_time(self) -> datetime | None: ...
-    @property
-    def drift(self) -> Drift: ...
-    def commit(self, tag: Tag) -> None:
-        """Commit the rows in one commit."""
-        ...
+# The driver decides the change by the records of one source, at once or in portions, or Spark's
+# workers do; nothing of it is committed yet.
+LandedChange = SourceChange | PortionedChange | BulkLanding
+DeliveryReader = DeliveredFiles | LogDeliveries
 
 
 @dataclass(eq=False)

@@ -62,7 +62,7 @@ _MOST_NAMES = 1_000
 class BulkLanding:
     """Lands the staged records of one source: dead letters, remembered deletes, rows.
 
-    A `LandedChange`, as `SourceChange` is for a small batch.
+    It answers as `SourceChange` does for a small batch.
 
     Args:
         of_source: its table has every column that the records bring.

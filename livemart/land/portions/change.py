@@ -36,8 +36,8 @@ class TooManyReplacedError(Exception):
 class PortionedChange:
     """The change that the records of one source make in its tables.
 
-    A `LandedChange`, as `SourceChange` is for a small batch. `take` each portion, then `decide`.
-    Records that wait to be decided are in `folder`, which the caller removes.
+    It answers as `SourceChange` does for a small batch. `take` each portion, then `decide`. Records
+    that wait to be decided are in `folder`, which the caller removes.
     """
 
     def __init__(self, of_source: BatchSource, folder: Path) -> None:

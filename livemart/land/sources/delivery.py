@@ -5,13 +5,12 @@ Used by landing, by the manifest that keeps deliveries, and by each kind of sour
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from livemart.land.reasons import LetterReason
-from livemart.land.records.worker import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +37,3 @@ class DeliveryProblem:
     origin: str
     reason: LetterReason
     detail: str
-
-
-class DeliveryReader(Protocol):
-    """Reads deliveries of one kind of source."""
-
-    kind: str
-
-    def check(self, delivery: Delivery, batch_id: int) -> Delivery:
-        """Return the delivery that a replay reads; refuse one whose records have changed.
-
-        Raises:
-            SourceError: with what is to be done.
-        """
-        ...
-
-    def size(self, delivery: Delivery) -> int:
-        """Return about how many bytes its records are."""
-        ...
-
-    def problems(self, delivery: Delivery) -> Sequence[DeliveryProblem]:
-        """Return its parts that cannot be read, or were not read."""
-        ...
-
-    def parts(self, delivery: Delivery, record_format: str) -> Sequence[Part]:
-        """Return its parts to read."""
-        ...

@@ -36,21 +36,24 @@ from livemart.state.drift import Drift
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """Change sets of the landed table and of the remembered deletes, dead letters, and counts.
-
-    `drift`: how the records differ from the declared columns.
-    """
+    """The change that the records of one source make in its tables; nothing is committed yet."""
 
     source: SourceTable
     warehouse: Warehouse
     landed: pa.Table
+    """The change set of the landed table."""
     deletes: pa.Table | None
+    """That of remembered deletes; None for a source whose records hold none."""
     letters: Letters
+    """The refused records."""
     counts: Counts
     newest_event_time: datetime | None
+    """The newest one among the records that were taken, UTC."""
     drift: Drift = ()
+    """How the records differ from the declared columns."""
 
     def commit(self, tag: Tag) -> None:
+        """Commit the rows in one commit."""
         keys = self.source.row_rules.keys
         self.warehouse.commit(self.source.relation, self.landed, tag, key=keys)
 
