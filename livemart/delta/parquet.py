@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -22,7 +22,6 @@ from livemart.delta.log import Action
 from livemart.delta.partitions import PartitionValues, partition_value
 from livemart.delta.skipping.bounds import (
     has_zero,
-    indexed_columns,
     leaves_with_nan,
     log_statistics,
 )
@@ -42,25 +41,28 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def write_files(
-    table: Storage, parts: Sequence[_Part], indexed: Sequence[str] | None = None
-) -> list[Action]:
+def write_files(table: Storage, parts: Sequence[_Part], indexed: Sequence[str]) -> list[Action]:
     """Write one Parquet file for each part of one table; return their `add` actions, in order.
 
     Args:
-        indexed: columns that have statistics in the log, as the table's properties say; without
-            properties if None.
+        indexed: columns that have statistics in the log, as the table's properties say.
     """
-    parts = [(partition, _in_files(rows)) for partition, rows in parts]
-    repeating = _repeating_columns(parts)
-    return in_parallel(lambda part: _write_data(table, *part, repeating, indexed), parts)
+
+    def add(rows: pa.Table, entry: dict[str, Any], footer: pq.FileMetaData) -> Action:
+        names = [name for name in indexed if name in rows.column_names]
+        statistics = log_statistics(rows.schema, footer, rows.column, names, knows_nan=True)
+        modified_ms = int(time.time() * 1000)
+        entry |= {"modificationTime": modified_ms, "dataChange": True, "stats": statistics}
+        return {"add": entry}
+
+    return _write_each(table, parts, "part", add)
 
 
 def write_change_files(table: Storage, parts: Sequence[_Part]) -> list[Action]:
     """Write one change-feed file for each part (with `_change_type`), return `cdc` actions."""
-    parts = [(partition, _in_files(rows)) for partition, rows in parts]
-    repeating = _repeating_columns(parts)
-    return in_parallel(lambda part: _write_change(table, *part, repeating), parts)
+    return _write_each(
+        table, parts, "cdc", lambda rows, entry, footer: {"cdc": entry | {"dataChange": False}}
+    )
 
 
 class TooManyRowsError(Exception):
@@ -145,43 +147,25 @@ def _in_files(rows: pa.Table) -> pa.Table:
     return as_structs(rows.select(typed_columns))
 
 
-def _write_data(
+def _write_each(
     table: Storage,
-    partition: PartitionValues,
-    rows: pa.Table,
-    repeating: Sequence[str],
-    indexed: Sequence[str] | None,
-) -> Action:
-    path = _new_path(partition, "part")
-    size, footer = _write_parquet(table, path, rows, repeating)
-    if indexed is None:
-        indexed = indexed_columns(rows.column_names, {})
-    indexed = [name for name in indexed if name in rows.column_names]
-    return {
-        "add": {
-            "path": quote(path, safe="/=+"),
-            "partitionValues": dict(partition),
-            "size": size,
-            "modificationTime": int(time.time() * 1000),
-            "dataChange": True,
-            "stats": log_statistics(rows.schema, footer, rows.column, indexed, knows_nan=True),
-        }
-    }
+    parts: Sequence[_Part],
+    prefix: Literal["part", "cdc"],
+    action: Callable[[pa.Table, dict[str, Any], pq.FileMetaData], Action],
+) -> list[Action]:
+    """Write each part to a file; return the actions, made of rows, path with size, and footer."""
+    parts = [(partition, _in_files(rows)) for partition, rows in parts]
+    repeating = _repeating_columns(parts)
+    folder = "_change_data/" if prefix == "cdc" else ""
 
+    def write(part: _Part) -> Action:
+        partition, rows = part
+        path = f"{folder}{_new_path(partition, prefix)}"
+        size, footer = _write_parquet(table, path, rows, repeating)
+        quoted_path, values = quote(path, safe="/=+"), dict(partition)
+        return action(rows, {"path": quoted_path, "partitionValues": values, "size": size}, footer)
 
-def _write_change(
-    table: Storage, partition: PartitionValues, rows: pa.Table, repeating: Sequence[str]
-) -> Action:
-    path = f"_change_data/{_new_path(partition, 'cdc')}"
-    size, _ = _write_parquet(table, path, rows, repeating)
-    return {
-        "cdc": {
-            "path": quote(path, safe="/=+"),
-            "partitionValues": dict(partition),
-            "size": size,
-            "dataChange": False,
-        }
-    }
+    return in_parallel(write, parts)
 
 
 def _new_path(partition: PartitionValues, prefix: str) -> str:

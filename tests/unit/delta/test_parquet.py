@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from livemart.delta.log import Action
 from livemart.delta.parquet import (
     in_parallel,
     open_file,
@@ -20,7 +22,9 @@ from livemart.delta.parquet import (
     write_change_files,
     write_files,
 )
+from livemart.delta.partitions import PartitionValues
 from livemart.storage.opening import open_storage
+from livemart.storage.storage import Storage
 from tests.services.bucket import Buckets
 from tests.storages import bucket_server, storage_in_bucket  # noqa: F401
 
@@ -44,8 +48,15 @@ ROW: dict[str, Any] = {
 }
 
 
+def written_files(
+    table: Storage, parts: Sequence[tuple[PartitionValues, pa.Table]]
+) -> Sequence[Action]:
+    """Write a file for each part; all of its columns have statistics."""
+    return write_files(table, parts, parts[0][1].column_names)
+
+
 def statistics_of(tmp_path: Path, *rows: dict[str, Any]) -> dict[str, Any]:
-    (action,) = write_files(
+    (action,) = written_files(
         open_storage(tmp_path), [({}, pa.Table.from_pylist(list(rows), SCHEMA))]
     )
     statistics: dict[str, Any] = json.loads(action["add"]["stats"])
@@ -56,7 +67,7 @@ def test_rows_are_read_back_with_their_partition(tmp_path: Path) -> None:
     rows = pa.Table.from_pylist([ROW, dict.fromkeys(SCHEMA.names)], SCHEMA)
     region = pa.field("region", pa.string())
 
-    (action,) = write_files(open_storage(tmp_path), [({"region": "é/1 %"}, rows)])
+    (action,) = written_files(open_storage(tmp_path), [({"region": "é/1 %"}, rows)])
 
     read = read_change_file(open_storage(tmp_path), action["add"], SCHEMA.append(region))
     assert read.drop_columns(["region"]).to_pylist() == rows.to_pylist()
@@ -75,7 +86,7 @@ def test_a_dictionary_is_made_of_values_that_repeat(tmp_path: Path) -> None:
         }
     )
 
-    (action,) = write_files(open_storage(tmp_path), [({}, rows)])
+    (action,) = written_files(open_storage(tmp_path), [({}, rows)])
 
     written = pq.ParquetFile(tmp_path / action["add"]["path"]).metadata.row_group(0)
     columns = [written.column(number) for number in range(written.num_columns)]
@@ -89,7 +100,7 @@ def test_the_largest_file_of_a_commit_speaks_for_all_of_them(tmp_path: Path) -> 
     large = pa.table({"status": ["open", "held"] * 50})
     small = pa.table({"status": ["open", "held", "closed"]})
 
-    actions = write_files(open_storage(tmp_path), [({}, small), ({}, large), ({}, small)])
+    actions = written_files(open_storage(tmp_path), [({}, small), ({}, large), ({}, small)])
 
     paths = [tmp_path / action["add"]["path"] for action in actions]
     columns = [pq.ParquetFile(path).metadata.row_group(0).column(0) for path in paths]
@@ -137,7 +148,7 @@ def test_bounds_are_those_of_the_rows(tmp_path: Path) -> None:
         }
     )
 
-    (action,) = write_files(open_storage(tmp_path), [({}, rows)])
+    (action,) = written_files(open_storage(tmp_path), [({}, rows)])
 
     statistics = json.loads(action["add"]["stats"])
     low, high = statistics["minValues"], statistics["maxValues"]
@@ -168,7 +179,7 @@ def test_a_column_with_nan_has_no_bounds_in_its_file(tmp_path: Path) -> None:
         }
     )
 
-    (action,) = write_files(open_storage(tmp_path), [({}, rows)])
+    (action,) = written_files(open_storage(tmp_path), [({}, rows)])
 
     group = pq.ParquetFile(tmp_path / action["add"]["path"]).metadata.row_group(0)
     bounded = {
@@ -193,7 +204,7 @@ def test_no_dictionary_holds_a_zero(tmp_path: Path) -> None:
     rows = pa.table({**zeros, **usual})
 
     # The largest part speaks for what repeats, each for its zeros.
-    actions = write_files(
+    actions = written_files(
         open_storage(tmp_path), [({}, rows.set_column(0, "real", rows["same"])), ({}, rows)]
     )
 
@@ -210,7 +221,7 @@ def test_a_column_that_is_named_as_the_field_of_a_struct_gives_it_no_dictionary(
 ) -> None:
     rows = pa.table({"pair.x": ["a"] * 100, "pair": [{"x": -0.0}] * 100, "other": ["b"] * 100})
 
-    (action,) = write_files(open_storage(tmp_path), [({}, rows)])
+    (action,) = written_files(open_storage(tmp_path), [({}, rows)])
 
     group = pq.ParquetFile(tmp_path / action["add"]["path"]).metadata.row_group(0)
     columns = [group.column(place) for place in range(group.num_columns)]
@@ -221,7 +232,7 @@ def test_files_have_no_bounds_of_pages_and_no_bloom_filters(tmp_path: Path) -> N
     """Readers would skip pages by them, but livemart does not ensure that they are true."""
     rows = pa.Table.from_pylist([ROW] * 100, SCHEMA)
 
-    (action,) = write_files(open_storage(tmp_path), [({}, rows)])
+    (action,) = written_files(open_storage(tmp_path), [({}, rows)])
 
     group = pq.ParquetFile(tmp_path / action["add"]["path"]).metadata.row_group(0)
     columns = [group.column(place) for place in range(group.num_columns)]
@@ -247,7 +258,7 @@ def test_a_small_file_of_a_bucket_comes_in_one_request(
     bucket_server: Buckets,  # noqa: F811
 ) -> None:
     table = storage_in_bucket(bucket_server)
-    [action] = write_files(table, [({}, pa.table({"number": [1, 2]}))])
+    [action] = written_files(table, [({}, pa.table({"number": [1, 2]}))])
     added = action["add"]
     requests = bucket_server.count()["requests"]
 
