@@ -8,7 +8,7 @@ order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from livemart.land.commit_note import Landed, noted, read_note
 from livemart.land.letters.drift import adopt, new_columns, rescued_fields
 from livemart.land.letters.drift_stop import DriftStop
 from livemart.land.letters.file_letters import FileLetters
+from livemart.land.letters.held_letters import in_portions
 from livemart.land.letters.letter_box import LetterBox
 from livemart.land.portions.change import PortionedChange, TooManyReplacedError
 from livemart.land.records.judge import Group, read_alike
@@ -209,7 +210,9 @@ class MicroBatch:
             for position, source in enumerate(sources)
         ]
         self._portioned += changes
-        for judged in _in_portions(group, parts):
+        tables = chain.from_iterable(part.read(group) for part in parts)
+        for portion in in_portions(tables, _PORTION_BYTES):
+            judged = portion.combine_chunks()
             for source, change in zip(sources, changes, strict=True):
                 change.take(self._adopted(source, judged))
         try:
@@ -302,17 +305,3 @@ class MicroBatch:
     def _finished(self, name: str) -> Landed:
         before = self.manifest.versions.get(name, -1)
         return read_note(self.warehouse, name, self._stamp.batch_id, before)
-
-
-def _in_portions(group: Group, parts: Sequence[Part]) -> Iterator[pa.Table]:
-    """Yield the judged records of parts, so many at a time as memory should hold."""
-    tables: list[pa.Table] = []
-    size = 0
-    for table in chain.from_iterable(part.read(group) for part in parts):
-        tables.append(table)
-        size += table.nbytes
-        if size >= _PORTION_BYTES:
-            yield pa.concat_tables(tables).combine_chunks()
-            tables, size = [], 0
-    if tables:
-        yield pa.concat_tables(tables).combine_chunks()

@@ -6,7 +6,7 @@ for drift.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -79,3 +79,17 @@ class Letters:
     def _files(self) -> list[str]:
         """The files of the folder, those of portions in their order."""
         return [name for name in open_storage(self.held).names() if name.endswith(".parquet")]
+
+
+def in_portions(tables: Iterable[pa.Table], most_bytes: int) -> Iterator[pa.Table]:
+    """Yield all rows, put together to tables of about so many bytes as memory should hold."""
+    portion: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        portion.append(table)
+        size += table.nbytes
+        if size >= most_bytes:
+            yield pa.concat_tables(portion)
+            portion, size = [], 0
+    if portion:
+        yield pa.concat_tables(portion)

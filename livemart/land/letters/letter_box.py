@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from itertools import chain
 
 import pyarrow as pa
 
@@ -10,7 +11,7 @@ from livemart.arrow.change_sets import as_added
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters import dead_letters
-from livemart.land.letters.held_letters import Letters
+from livemart.land.letters.held_letters import Letters, in_portions
 
 # Guards memory: those of a large delivery are written file by file.
 _FILE_BYTES = 64 << 20
@@ -40,7 +41,9 @@ class LetterBox:
                 continue
             written = []
             try:
-                for rows in _by_size(held):
+                batches = chain.from_iterable(letters.batches() for letters in held)
+                tables = (pa.Table.from_batches([batch]) for batch in batches)
+                for rows in in_portions(tables, _FILE_BYTES):
                     written += self._warehouse.write(relation, rows)
             except BaseException:
                 self._warehouse.discard(relation, written)
@@ -48,18 +51,3 @@ class LetterBox:
             # A commit that fails late, or whose answer is lost, names the files all the same.
             none = as_added(dead_letters.LETTERS.empty_table())
             self._warehouse.commit(relation, none, tag, written=written)
-
-
-def _by_size(held: Iterable[Letters]) -> Iterator[pa.Table]:
-    """Yield all letters, put together to tables of about `_FILE_BYTES`."""
-    batches: list[pa.RecordBatch] = []
-    size = 0
-    for letters in held:
-        for batch in letters.batches():
-            batches.append(batch)
-            size += batch.nbytes
-            if size >= _FILE_BYTES:
-                yield pa.Table.from_batches(batches)
-                batches, size = [], 0
-    if batches:
-        yield pa.Table.from_batches(batches)
