@@ -237,12 +237,7 @@ def _units(counts: Whole, kind: pa.DataType) -> Whole:
 
 def key_columns(table: pa.Table, outputs: Sequence[Output]) -> list[str]:
     """Return the names of the group's columns, as the table writes them."""
-    roles = _roles(outputs)
-    return [
-        name
-        for name in table.column_names
-        if name.lower() in roles and roles[name.lower()].role == "key"
-    ]
+    return [name for name, output in _with_roles(table, outputs) if output.role == "key"]
 
 
 def _keys(table: pa.Table, outputs: Sequence[Output]) -> list[pa.ChunkedArray]:
@@ -250,16 +245,13 @@ def _keys(table: pa.Table, outputs: Sequence[Output]) -> list[pa.ChunkedArray]:
 
 
 def _measures(table: pa.Table, outputs: Sequence[Output]) -> list[tuple[str, Output]]:
-    roles = _roles(outputs)
-    return [
-        (name, roles[name.lower()])
-        for name in table.column_names
-        if name.lower() in roles and roles[name.lower()].role != "key"
-    ]
+    return [named for named in _with_roles(table, outputs) if named[1].role != "key"]
 
 
-def _roles(outputs: Sequence[Output]) -> dict[str, Output]:
-    return {output.name.lower(): output for output in outputs}
+def _with_roles(table: pa.Table, outputs: Sequence[Output]) -> list[tuple[str, Output]]:
+    """Return the columns that have a role, as the table writes them."""
+    roles = {output.name.lower(): output for output in outputs}
+    return [(name, roles[name.lower()]) for name in table.column_names if name.lower() in roles]
 
 
 def _moved(
