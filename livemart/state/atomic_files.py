@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,6 +52,13 @@ def read_state_file(path: StoragePlace, kind: type[_State]) -> _State | None:
         return _read(path, kind)
     except (FileNotFoundError, ValueError):
         return None
+
+
+def look_at_state_file(path: StoragePlace, kind: type[_State]) -> _State | None:
+    """Return the value of a state file; None also if it cannot be read now."""
+    with suppress(OSError):
+        return read_state_file(path, kind)
+    return None
 
 
 def require_state_file(path: StoragePlace, kind: type[_State], *, hint: str) -> _State:

@@ -7,13 +7,12 @@ Used by `refresh`, for which a pass that would find the same has nothing to do e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from livemart.epoch import clock_moment
-from livemart.state.atomic_files import read_state_file, remove_state_file, write_state_file
+from livemart.state.atomic_files import look_at_state_file, remove_state_file, write_state_file
 from livemart.state.checkpoint import last_commit_at
 from livemart.state.places import StateFolder
 from livemart.storage.location import StoragePlace
@@ -58,9 +57,7 @@ def keep_pass(warehouse: StoragePlace, last: LastPass) -> None:
 
 def kept_pass(warehouse: StoragePlace) -> LastPass | None:
     """Return the inputs of the newest pass; None if it has, or may have, left something to do."""
-    with suppress(OSError):
-        return read_state_file(StateFolder(warehouse).last_pass, LastPass)
-    return None
+    return look_at_state_file(StateFolder(warehouse).last_pass, LastPass)
 
 
 def forget_pass(warehouse: StoragePlace) -> None:

@@ -6,11 +6,10 @@ project.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 from livemart.project.graph import STORED, Model, Project
-from livemart.state.atomic_files import read_state_file, write_state_file
+from livemart.state.atomic_files import look_at_state_file, write_state_file
 from livemart.state.places import StateFolder
 from livemart.storage.location import StoragePlace
 
@@ -89,9 +88,7 @@ def keep_graph(warehouse: StoragePlace, project: Project) -> None:
 
 def read_graph(warehouse: StoragePlace) -> ProjectGraph | None:
     """Return the graph; None if none was kept, or its file is unreadable."""
-    with suppress(OSError):
-        return read_state_file(StateFolder(warehouse).project_graph, ProjectGraph)
-    return None
+    return look_at_state_file(StateFolder(warehouse).project_graph, ProjectGraph)
 
 
 def serves_nothing(warehouse: StoragePlace) -> bool:

@@ -7,13 +7,12 @@ makes no reader wait, and its options stay with the project.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from livemart.land.sources.manifest import Offsets
 from livemart.land.sources.record_log import waiting_records
-from livemart.state.atomic_files import read_state_file, write_state_file
+from livemart.state.atomic_files import look_at_state_file, write_state_file
 from livemart.state.places import StateFolder
 from livemart.storage.location import StoragePlace
 
@@ -109,6 +108,4 @@ class LogLooks:
 
 def log_looks(warehouse: StoragePlace) -> dict[str, LogLook]:
     """Return the stored looks, by relation; without those that cannot be read."""
-    with suppress(OSError):
-        return read_state_file(StateFolder(warehouse).log_looks, dict[str, LogLook]) or {}
-    return {}
+    return look_at_state_file(StateFolder(warehouse).log_looks, dict[str, LogLook]) or {}

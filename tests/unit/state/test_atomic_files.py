@@ -10,6 +10,7 @@ import pytest
 
 from livemart.errors import StateError
 from livemart.state.atomic_files import (
+    look_at_state_file,
     numbers_of,
     read_state_file,
     replace_file,
@@ -91,6 +92,7 @@ def test_a_torn_state_is_none_and_one_that_cannot_be_read_now_an_error(tmp_path:
     assert (missing, torn) == (None, None)
     with pytest.raises(IsADirectoryError):
         read_state_file(path, dict[str, int])
+    assert look_at_state_file(path, dict[str, int]) is None
 
 
 @pytest.mark.parametrize(

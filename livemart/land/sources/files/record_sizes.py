@@ -6,9 +6,7 @@ waiting records, so that no file is read for that.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from livemart.state.atomic_files import read_state_file, write_state_file
+from livemart.state.atomic_files import look_at_state_file, write_state_file
 from livemart.state.places import StateFolder
 from livemart.storage.location import StoragePlace
 
@@ -22,7 +20,8 @@ class RecordSizes:
     def __init__(self, warehouse: StoragePlace) -> None:
         self._path = StateFolder(warehouse).record_sizes
         # By relation, how many records there were, and in how many bytes.
-        self._sums = _read(self._path)
+        # What cannot be read is learned again.
+        self._sums = look_at_state_file(self._path, dict[str, tuple[float, float]]) or {}
         self._is_stale = False
 
     def mean(self, relation: str) -> float | None:
@@ -44,10 +43,3 @@ class RecordSizes:
         if self._is_stale:
             write_state_file(self._path, self._sums)
             self._is_stale = False
-
-
-def _read(path: StoragePlace) -> dict[str, tuple[float, float]]:
-    # None yet; what cannot be read is learned again.
-    with suppress(OSError):
-        return read_state_file(path, dict[str, tuple[float, float]]) or {}
-    return {}
