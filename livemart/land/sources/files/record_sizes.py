@@ -20,7 +20,7 @@ class RecordSizes:
     def __init__(self, warehouse: StoragePlace) -> None:
         self._path = StateFolder(warehouse).record_sizes
         # By relation, how many records there were, and in how many bytes.
-        # What cannot be read is learned again.
+        # Sizes that cannot be read are learned again.
         self._sums = look_at_state_file(self._path, dict[str, tuple[float, float]]) or {}
         self._is_stale = False
 
