@@ -472,7 +472,7 @@ class Warehouse:
         """
         until = time.monotonic() + seconds
         commit = partial(commit_compaction, quiet_since=quiet_since, until=until)
-        return self._tidy(relation, lambda _, index: commit(index)) or 0
+        return self._tidy(relation, lambda _, index: commit(index))
 
     def keep_for(self, relation: str, retention: timedelta) -> bool:
         """Keep old files and log entries of a table for so long, unless it says another retention.
@@ -483,18 +483,18 @@ class Warehouse:
         commit = partial(commit_retention, retention=retention)
         return bool(self._tidy(relation, commit))
 
-    def _tidy(self, relation: str, commit: Callable[[DeltaTable, TableVersion], int]) -> int | None:
+    def _tidy(self, relation: str, commit: Callable[[DeltaTable, TableVersion], int]) -> int:
         """Commit a change of no row, at the newest version; return how much it has changed.
 
-        None: only Spark can write the table, or another writer was faster. The next time will do.
+        Nothing where only Spark can write the table, or another writer was faster: next time.
         """
         with self._tables.held(relation) as (table, index):
             if unsupported_reason(table):
-                return None
+                return 0
             try:
                 count = commit(table, index)
             except Taken:
-                return None
+                return 0
             if count:
                 self._committed(relation, index.version + 1)
             return count
