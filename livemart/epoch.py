@@ -15,7 +15,8 @@ _DAYS_OF_400_YEARS = 146_097
 _NANOSECONDS_OF_A_DAY = 86_400_000_000_000
 _LAST_YEAR = 9999
 _FINER_THAN_MICROSECONDS = re.compile(r"[.,]\d{6}0*[1-9]")
-_DIGITS_OF_A_DAY = 8
+_DAY = r"(\d{4}-?\d{2}-?\d{2}|\d{4}-?W\d{2}(-?\d)?)"
+_DAY_OR_MOMENT = re.compile(rf"{_DAY}([Tt _].*)?", re.DOTALL)
 _FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
 
 
@@ -49,9 +50,9 @@ def parse_moment(text: str) -> datetime:
     >>> parse_moment("2026-03-01T12:00").isoformat()
     '2026-03-01T12:00:00+00:00'
     """
-    # Python cuts digits beyond the sixth, and takes any sign, a digit too, between day and time.
-    is_number = text.isdigit() and len(text) != _DIGITS_OF_A_DAY
-    if is_number or _FINER_THAN_MICROSECONDS.search(text):
+    # Python takes any character between day and time, so that digits behind a day, or its zone, are
+    # read as a time. It cuts digits beyond the sixth.
+    if not _DAY_OR_MOMENT.fullmatch(text) or _FINER_THAN_MICROSECONDS.search(text):
         raise ValueError("write it as ISO 8601, 2026-03-01T12:00:00.123456Z")
     moment = datetime.fromisoformat(f"{text[:-1]}Z" if text.endswith("z") else text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

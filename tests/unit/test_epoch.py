@@ -61,6 +61,12 @@ def test_a_text_of_iso_8601_is_a_moment(text: str, moment: str) -> None:
         "2026-03-01T12:00:00.00000000001",
         # Milliseconds since 1970, to Python 23:45 of a day in 1712.
         "1712010312345",
+        # To Python 20:00 of this day.
+        "20260301120000Z",
+        # A day and its zone, to Python 05:00.
+        "2026-03-01-05:00",
+        "20260301-0500",
+        "2026-03-01x12:00",
         "0",
         "soon",
         "",
