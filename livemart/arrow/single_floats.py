@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 # The first number beyond all floats; where a neighbor is asked for, it stands for infinity.
 _BEYOND = 2.0**128
@@ -31,6 +32,11 @@ def shortest_double(single: float) -> float:
     0.1
     """
     return float(str(np.float32(single)))
+
+
+def shortest_doubles(singles: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return these doubles of a column of floats."""
+    return singles.cast(pa.string()).cast(pa.float64())
 
 
 def nearest_single(text: str) -> float:

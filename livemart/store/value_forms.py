@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from livemart.arrow.single_floats import shortest_double
+from livemart.arrow.single_floats import shortest_double, shortest_doubles
 from livemart.arrow.variant_values import python_value
 from livemart.arrow.variants import has_parts, is_variant
 from livemart.epoch import parse_moment
@@ -77,6 +77,8 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     their entries in their order. -0.0 is 0.0: SQLite has no other zero. NaN is one object. A float
     is the double of its shortest decimal.
     """
+    if pa.types.is_float32(column.type):
+        column = shortest_doubles(column)
     arrow = column.type
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type

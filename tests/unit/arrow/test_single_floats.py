@@ -6,11 +6,17 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livemart.arrow.single_floats import are_halves, nearest_single, shortest_double
+from livemart.arrow.single_floats import (
+    are_halves,
+    nearest_single,
+    shortest_double,
+    shortest_doubles,
+)
 
 LARGEST = float(np.finfo(np.float32).max)
 # Halfway between the largest float and the first number beyond.
@@ -77,3 +83,14 @@ def test_the_shortest_digits_read_back(single: float) -> None:
 @given(st.lists(st.floats(width=32, allow_nan=False)))
 def test_the_shortest_digits_have_the_order_of_the_floats(singles: list[float]) -> None:
     assert sorted(map(shortest_double, singles)) == list(map(shortest_double, sorted(singles)))
+
+
+@given(st.lists(st.none() | st.floats(width=32)))
+def test_a_column_has_the_shortest_digits_of_each(singles: list[float | None]) -> None:
+    column = pa.chunked_array([pa.array(singles, pa.float32())])
+
+    doubles = shortest_doubles(column).to_pylist()
+
+    # NaN and the sign of zero count, which no `==` sees.
+    expected = [None if single is None else shortest_double(single) for single in singles]
+    assert list(map(repr, doubles)) == list(map(repr, expected))
