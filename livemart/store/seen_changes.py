@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from livemart.store.column_types import stored_text
 from livemart.store.predicates import COMPARE, ColumnCondition
 from livemart.store.served import Change, ServedModel
 from livemart.store.value_forms import parse_served_value
@@ -19,11 +20,16 @@ from livemart.store.value_forms import parse_served_value
 Judgment = Callable[[Mapping[str, Any]], bool]
 
 
-def row_test(served: ServedModel, conditions: Sequence[ColumnCondition]) -> Judgment:
-    """Return the test of rows by conditions; see `ColumnCondition`."""
+def row_test(
+    served: ServedModel, conditions: Sequence[ColumnCondition], dialect_name: str
+) -> Judgment:
+    """Return the test of rows by conditions; see `ColumnCondition`.
+
+    `dialect_name`: of the database, whose rows and changes hold some texts otherwise.
+    """
     kinds = served.kinds
     tests = [
-        (condition.column, _value_test(kinds[condition.column], condition))
+        (condition.column, _value_test(kinds[condition.column], condition, dialect_name))
         for condition in conditions
     ]
     return lambda row: all(test(row[name]) for name, test in tests)
@@ -49,13 +55,17 @@ def seen_as(change: Change, before: Mapping[str, Any] | None, fulfils: Judgment)
     return replace(change, op="delete", row=old) if was_in else None
 
 
-def _value_test(kind: str, condition: ColumnCondition) -> Callable[[Any], bool]:
+def _value_test(kind: str, condition: ColumnCondition, dialect_name: str) -> Callable[[Any], bool]:
     if condition.operator == "is":
         return lambda plain: (plain is None) is condition.value
+
+    def held(value: Any) -> Any:
+        return _in_order(stored_text(value, dialect_name) if kind == "string" else value)
+
     if condition.operator == "in":
-        values = {_in_order(value) for value in condition.value}
+        values = set(map(held, condition.value))
         return lambda plain: plain is not None and _stored(kind, plain) in values
-    compare, bound = COMPARE[condition.operator], _in_order(condition.value)
+    compare, bound = COMPARE[condition.operator], held(condition.value)
     return lambda plain: plain is not None and bool(compare(_stored(kind, plain), bound))
 
 

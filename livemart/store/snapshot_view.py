@@ -186,7 +186,7 @@ class SnapshotView:
                 else:
                     rows = [row for row in rows if row.snapshot_id < last]
                 upto = rows[-1].snapshot_id
-        fulfils = row_test(served, conditions)
+        fulfils = row_test(served, conditions, self._connection.dialect.name)
         read = (
             (Change(row.model, row.snapshot_id, row.position, row.op, row.row), row.replaced)
             for row in rows

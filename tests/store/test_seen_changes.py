@@ -20,7 +20,7 @@ from tests.store.stores import changes_of
 MODEL = ServedModel(
     "m", (("id", "int"), ("n", "bigint"), ("ratio", "double"), ("tags", "json")), ("id",), None
 )
-IS_LARGE = row_test(MODEL, [Where("n", "gt", 2**53 + 1)])
+IS_LARGE = row_test(MODEL, [Where("n", "gt", 2**53 + 1)], "sqlite")
 
 
 def test_a_page_ends_between_two_snapshots_whatever_its_limit(
@@ -137,7 +137,21 @@ def test_values_that_an_update_did_not_replace_count_on_both_sides() -> None:
     change = Change("m", 7, 0, "update", {"id": 1, "n": 2, "ratio": "NaN", "tags": ["a"]})
 
     for condition in (Where("ratio", "gte", math.inf), Where("tags", "is", False)):
-        found = seen_as(change, {"n": 1}, row_test(MODEL, [condition]))
+        found = seen_as(change, {"n": 1}, row_test(MODEL, [condition], "sqlite"))
         assert found is change
-    assert seen_as(change, {"n": 1}, row_test(MODEL, [Where("ratio", "lt", math.nan)])) is None
-    assert seen_as(change, {}, row_test(MODEL, [])) is change
+    is_less = row_test(MODEL, [Where("ratio", "lt", math.nan)], "sqlite")
+    assert seen_as(change, {"n": 1}, is_less) is None
+    assert seen_as(change, {}, row_test(MODEL, [], "sqlite")) is change
+
+
+@pytest.mark.parametrize("condition", [Where("name", "eq", "a\0"), Where("name", "in", ("a\0",))])
+@pytest.mark.parametrize(("dialect_name", "held"), [("sqlite", "a\0"), ("postgresql", "a\ufffd")])
+def test_a_text_with_nul_is_looked_for_as_the_database_holds_it(
+    condition: Where, dialect_name: str, held: str
+) -> None:
+    served = ServedModel("m", (("name", "string"),), (), None)
+
+    fulfils = row_test(served, [condition], dialect_name)
+
+    assert fulfils({"name": held})
+    assert not fulfils({"name": "a"})
