@@ -6,11 +6,11 @@ Used by the ways to cut a query. A part that names a column of a query around it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.blocks import Block, Blocks, numbered, outside_of_brackets
@@ -145,6 +145,9 @@ class BlockPart:
         return template(" ", self.alone.cut(tokens[start].start, end))
 
     def _names_in(self, span: TextSpan, without: Sequence[TextSpan] = ()) -> Iterator[str]:
+        return (token.text.lower() for token in self.name_tokens(span, without))
+
+    def name_tokens(self, span: TextSpan, without: Iterable[TextSpan] = ()) -> Iterator[Token]:
         """Yield the names in a piece of the text that name no function, and no table before them.
 
         Other words are among them. `without`: pieces that are left out.
@@ -158,7 +161,7 @@ class BlockPart:
         kinds = [None, *(token.token_type for token in tokens), None]
         for place, token in enumerate(tokens):
             if kinds[place] is not TokenType.DOT and kinds[place + 2] is not TokenType.L_PAREN:
-                yield token.text.lower()
+                yield token
 
 
 def _place(name: exp.Expr) -> tuple[int, int]:
@@ -326,6 +329,7 @@ def cut_at_rows(
     *,
     groups: Template[Occurrence] | None = None,
     windows: Template[Occurrence] | None = None,
+    condition: TextSpan | None = None,
 ) -> Cut | None:
     """Return a query whose stage selects the pieces at `spans` from the rows of a block.
 
@@ -336,6 +340,7 @@ def cut_at_rows(
         hidden: the SQL of further columns of the stage, by name.
         groups: GROUP BY and HAVING of the stage, which the rest does not have.
         windows: the named windows of the stage, which the rest has as well.
+        condition: that of HAVING, if it is the rest that keeps groups by it.
     """
     assert part.rows is not None
     flat, (start, end) = part.alone, part.rows
@@ -356,8 +361,11 @@ def cut_at_rows(
     if part.names_left(end, ordered):
         # The parser takes an expression of the order for the output that is like it.
         return None
+    if condition is not None:
+        end = condition[0]
+    word = "" if condition is None else " where"
     edits: dict[TextSpan, str | Template[Occurrence]] = {
-        (start, end): template("from ", hole_of(stage))
+        (start, end): template("from ", hole_of(stage), word)
     }
     for begin, until in ordered:
         if start <= begin < end:

@@ -23,7 +23,8 @@ from livemart.plan.block_part import (
 )
 from livemart.plan.blocks import Blocks, numbered
 from livemart.plan.cut import COUNT_OF_ROWS, Cut, hole_of
-from livemart.plan.cut_gates import cut_groups, cut_keys, cut_windows, partitions
+from livemart.plan.cut_gates import cut_groups, cut_keys, cut_sets, cut_windows, partitions
+from livemart.plan.reading.grouping_sets import SETS
 from livemart.plan.relations.aggregate_calls import aggregate_calls, with_wrappers
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.template import template
@@ -83,9 +84,8 @@ def cut_rows(part: BlockPart, *, has_keys: bool = False) -> Cut | None:
     if select is None:
         return None
     group = select.args.get("group")
-    sets = (exp.Rollup, exp.Cube, exp.GroupingSets)
     is_total = group is None and any(map(aggregate_calls, select.expressions))
-    if not is_total and (group is None or group.find(*sets) is None):
+    if not is_total and (group is None or group.find(*SETS) is None):
         return None
     spans: dict[tuple[int, int], str] = {}
     named: dict[tuple[str, str], str] = {}
@@ -143,7 +143,7 @@ def cuts_of_blocks(
                 part = block_part(blocks, block, alone, columns)
         if part is None:
             continue
-        ways: list[Callable[[BlockPart], Cut | None]] = [cut_totals, cut_rows]
+        ways: list[Callable[[BlockPart], Cut | None]] = [cut_sets, cut_totals, cut_rows]
         ways += [partial(cut_rows, has_keys=True), cut_groups]
         ways += [partial(cut_windows, by=by) for by in partitions(part)]
         for way in (*ways, cut_keys, cut_whole):

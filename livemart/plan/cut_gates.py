@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 
 from livemart.plan.block_part import (
     ABOVE_GROUPS,
@@ -23,7 +23,8 @@ from livemart.plan.block_part import (
     put_back,
 )
 from livemart.plan.blocks import numbered, outside_of_brackets
-from livemart.plan.cut import Cut, hole_of, with_columns
+from livemart.plan.cut import COUNT_OF_ROWS, Cut, hole_of, with_columns
+from livemart.plan.reading.grouping_sets import SETS, grouping_sets
 from livemart.plan.relations.aggregate_calls import aggregate_calls, specification, with_wrappers
 from livemart.plan.relations.relation import bare
 from livemart.plan.sql.determinism import function_name
@@ -34,7 +35,6 @@ from livemart.plan.sql.template import Template, separated, template
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
-_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _BEFORE_STAR = (TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.DOT)
 _NUMBERED = re.compile(r"__livemart_[a-z]+_(\d+)")
 
@@ -45,7 +45,7 @@ def cut_groups(part: BlockPart) -> Cut | None:
     group = None if select is None else select.args.get("group")
     if select is None or group is None or not any(it.find(exp.Window) for it in _above(select)):
         return None
-    if any(map(group.args.get, ("all", "totals"))) or group.find(*_SETS) is not None:
+    if any(map(group.args.get, ("all", "totals"))) or _has_sets(group):
         return None
     if _generates(select):
         return None
@@ -56,20 +56,52 @@ def cut_groups(part: BlockPart) -> Cut | None:
     if not keys or not all(pieces.take(key, "key") for key in keys.values()):
         return None
     key_spans = list(pieces.spans)
-    for clause in _above(select):
-        calls = {id(with_wrappers(call)) for call in aggregate_calls(clause)}
-        for node in _outermost(clause, calls, keys):
-            if (is_call := id(node) in calls) or _is_one_of(node, keys):
-                if not pieces.take(node, "total" if is_call else "key"):
-                    return None
-            elif _is_of_rows(node, part) is not False:
-                return None
+    if not _take_values_of_groups(part, pieces, _above(select), keys):
+        return None
     having = _having(part, select)
     if having is None or pieces.read_outputs():
         return None
     by = separated(", ", (part.alone.cut(*span) for span in key_spans))
     groups = template(" group by ", by, *having[0])
     return cut_at_rows(part, pieces.spans, having[1], groups=groups)
+
+
+def cut_sets(part: BlockPart) -> Cut | None:
+    """Return a query whose stage has the groups of grouping sets, to which changes are added.
+
+    The last step computes from their totals, with HAVING as WHERE. A hidden column of the stage
+    tells the sets apart, and another one counts the rows of each group.
+    """
+    select = part.select_of_gates if part.has_names or part.block.kind == "branch" else None
+    group = None if select is None else select.args.get("group")
+    if select is None or group is None or not _has_sets(group) or _generates(select):
+        return None
+    assert part.rows is not None
+    sets, pieces = grouping_sets(group), _Pieces(part)
+    keys = {sql_of(key): key for key in chain.from_iterable(sets or ())}
+    if not keys or not all(pieces.take(key, "key") for key in keys.values()):
+        return None
+    having = select.args.get("having")
+    if having is not None and having.find(exp.Query) is not None:
+        return None
+    computed = clauses(select, ("having", *ABOVE_GROUPS))
+    if not _take_values_of_groups(part, pieces, computed, keys) or pieces.read_outputs():
+        return None
+    groups_end, condition = part.behind_groups, None
+    if having is not None:
+        word = _having_word(part)
+        groups_end, condition = word.start, (word.end + 1, part.behind_groups)
+        if not _take_outputs_named(part, pieces, select, condition):
+            return None
+    by = (part.rows[1], groups_end)
+    if (named := _outputs_named(part, select, by)) is None:
+        return None
+    groups = template(" ", part.alone.cut(*by))
+    hidden = {**named, pieces.new_name("set"): "grouping_id()"}
+    if not pieces.has("total", "count(*)"):
+        hidden[COUNT_OF_ROWS] = "count(*)"
+    cut = cut_at_rows(part, pieces.spans, hidden, groups=groups, condition=condition)
+    return None if cut is None else replace(cut, adds_up=True)
 
 
 def partitions(part: BlockPart) -> list[frozenset[str]]:
@@ -133,7 +165,7 @@ def cut_keys(part: BlockPart) -> Cut | None:
             return None
         flat, distinct = rows, "distinct "
     partitions_ = {_partition(window): window for window in _windows(select)}
-    if group is not None and not partitions_ and group.find(*_SETS) is None:
+    if group is not None and not partitions_ and not _has_sets(group):
         keys = group.expressions
     elif group is None and len(partitions_) == 1:
         (window,) = partitions_.values()
@@ -220,7 +252,7 @@ class _Pieces:
             return False
         text = sql_of(expr)
         if (role, text) not in self._names:
-            self._names[role, text] = self._new_name(role)
+            self._names[role, text] = self.new_name(role)
         self.spans[span] = self._names[role, text]
         return True
 
@@ -234,10 +266,10 @@ class _Pieces:
             span = self._part.span(key)
             if span is None or key.find(exp.Query) is not None or self._part.outputs_in(span):
                 return None
-            hidden[self._new_name("key")] = self._part.alone.text[slice(*span)]
+            hidden[self.new_name("key")] = self._part.alone.text[slice(*span)]
         return hidden
 
-    def _new_name(self, role: str) -> str:
+    def new_name(self, role: str) -> str:
         return f"__livemart_{role}_{next(self._numbers)}"
 
     def read_outputs(self) -> bool:
@@ -247,6 +279,40 @@ class _Pieces:
 
 def _above(select: exp.Select) -> Iterator[exp.Expr]:
     return clauses(select, ABOVE_GROUPS)
+
+
+def _has_sets(group: exp.Expr) -> bool:
+    return group.find(*SETS) is not None
+
+
+def _take_values_of_groups(
+    part: BlockPart, pieces: _Pieces, computed: Iterable[exp.Expr], keys: Mapping[str, exp.Expr]
+) -> bool:
+    """Return False for an expression of more than keys and totals, or one without a known text."""
+    for clause in computed:
+        calls = {id(with_wrappers(call)) for call in aggregate_calls(clause)}
+        for node in _outermost(clause, calls, keys):
+            if (is_call := id(node) in calls) or _is_one_of(node, keys):
+                if not pieces.take(node, "total" if is_call else "key"):
+                    return False
+            elif _is_of_rows(node, part) is not False:
+                return False
+    return True
+
+
+def _take_outputs_named(
+    part: BlockPart, pieces: _Pieces, select: exp.Select, condition: TextSpan
+) -> bool:
+    """Return False if a condition names an output that is more than one piece of its stage."""
+    names = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
+    named = part.outputs_in(condition)
+    for token in [*part.name_tokens(condition, without=pieces.spans)]:
+        if (name := token.text.lower()) in named:
+            span = part.span(names[name])
+            if span not in pieces.spans:
+                return False
+            pieces.spans[token.start, token.end + 1] = pieces.spans[span]
+    return True
 
 
 def _generates(select: exp.Select) -> bool:
@@ -307,15 +373,21 @@ def _having(
     """Return HAVING as written, and the output columns that it names; None if it is not clear."""
     if (having := select.args.get("having")) is None:
         return [], {}
-    assert part.rows is not None
-    start = next(
-        token.start
-        for token in reversed(outside_of_brackets(part.alone.text, part.rows[1]))
-        if token.token_type is TokenType.HAVING
-    )
     if having.find(exp.Query) is not None:
         return None
-    span = (start, part.behind_groups)
+    span = (_having_word(part).start, part.behind_groups)
+    hidden = _outputs_named(part, select, span)
+    return None if hidden is None else ([" ", part.alone.cut(*span)], hidden)
+
+
+def _having_word(part: BlockPart) -> Token:
+    assert part.rows is not None
+    tokens = outside_of_brackets(part.alone.text, part.rows[1])
+    return next(it for it in reversed(tokens) if it.token_type is TokenType.HAVING)
+
+
+def _outputs_named(part: BlockPart, select: exp.Select, span: TextSpan) -> dict[str, str] | None:
+    """Return the SQL of the output columns that a clause names; None if that is not clear."""
     outputs = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
     hidden = {}
     for name in part.outputs_in(span):
@@ -324,9 +396,7 @@ def _having(
         if place is None or value.find(exp.Window) is not None or part.outputs_in(place):
             return None
         hidden[quoted(name)] = part.alone.text[slice(*place)]
-    if not are_stored(("k", *part.outputs_in(span))):
-        return None
-    return [" ", part.alone.cut(*span)], hidden
+    return hidden if are_stored(("k", *part.outputs_in(span))) else None
 
 
 def _star(part: BlockPart) -> tuple[int, str] | None:

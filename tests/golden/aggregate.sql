@@ -58,9 +58,25 @@ signed rows keys=(orders) stage_1=(signed groups keys=(__livemart_key_1) unique=
 select count(*) as orders from bronze.orders;
 signed groups;
 
+# title: the maximum of grouping sets that hold a grand total
+select restaurant_id, max(amount) as most from bronze.orders group by rollup(restaurant_id);
+full reason=GLOBAL_AGG;
+
+# title: grouping sets of which all have a key
+select restaurant_id, customer_id, max(amount) as most from bronze.orders group by restaurant_id, rollup(customer_id);
+region keys=(restaurant_id);
+
+# title: grouping sets that are told apart
+select restaurant_id, customer_id, grouping_id() as level, count(*) as orders from bronze.orders group by cube(restaurant_id, customer_id);
+signed groups unique=(restaurant_id, customer_id, level);
+
+# title: the same grouping set twice
+select restaurant_id, count(*) as orders from bronze.orders group by grouping sets (restaurant_id, restaurant_id);
+full reason=GLOBAL_AGG;
+
 # title: grouping sets hold a grand total
 select restaurant_id, count(*) as orders from bronze.orders group by rollup(restaurant_id);
-full reason=GLOBAL_AGG;
+signed rows keys=(restaurant_id, orders) stage_1=(signed groups unique=(__livemart_key_1, __livemart_set_3)) last=(select __livemart_key_1 as restaurant_id, __livemart_total_2 as orders from stage_1);
 
 # title: collect_list has its elements in any order
 select restaurant_id, collect_list(order_id) as ids from bronze.orders group by 1;

@@ -58,9 +58,21 @@ staged stage_1=(signed rows lookups=1/1 keys=(__livemart_column_2)) last=(select
 select max(amount) as most from bronze.orders where status = 'placed';
 full reason=GLOBAL_AGG;
 
+# title: averages of grouping sets of joined rows
+select r.currency_code, o.status, avg(o.amount) as spent, grouping(o.status) as g from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by rollup (r.currency_code, o.status);
+staged stage_1=(signed rows lookups=1/1 keys=(__livemart_column_2, __livemart_column_3)) last=(select __livemart_column_1 as currency_code, __livemart_column_2 as status, avg(__livemart_column_3) as spent, grouping(__livemart_column_2) as g from stage_1 group by rollup (__livemart_column_1, __livemart_column_2));
+
+# title: groups of grouping sets that are kept by their totals, and ranked
+select status, date_trunc('month', ordered_at) as started, sum(amount) as spent, rank() over (partition by grouping(status) order by sum(amount) desc) as place, grouping(status) as g from bronze.orders group by rollup (status, started) having spent > 100;
+region keys=(g) stage_1=(signed groups unique=(__livemart_key_1, __livemart_key_2, __livemart_set_5)) last=(select __livemart_key_1 as status, __livemart_key_2 as started, __livemart_total_3 as spent, rank() over (partition by __livemart_total_4 order by __livemart_total_3 desc) as place, __livemart_total_4 as g from stage_1 where __livemart_total_3 > 100);
+
+# title: grouping sets of groups
+select status, customer_id, sum(orders) as orders from (select customer_id, status, count(*) as orders from bronze.orders group by 1, 2) as q group by grouping sets ((status, customer_id), ());
+signed rows keys=(status, customer_id, orders) stage_1=(signed groups keys=(customer_id, status) unique=(customer_id, status)) stage_2=(signed groups unique=(__livemart_key_1, __livemart_key_2, __livemart_set_4)) last=(select __livemart_key_1 as status, __livemart_key_2 as customer_id, __livemart_total_3 as orders from stage_2);
+
 # title: grouping sets of joined rows
 select r.currency_code, o.status, sum(o.amount) as spent, grouping(o.status) as g from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by rollup (r.currency_code, o.status);
-staged stage_1=(signed rows lookups=1/1 keys=(__livemart_column_2, __livemart_column_3)) last=(select __livemart_column_1 as currency_code, __livemart_column_2 as status, sum(__livemart_column_3) as spent, grouping(__livemart_column_2) as g from stage_1 group by rollup (__livemart_column_1, __livemart_column_2));
+signed rows keys=(currency_code, status, spent, g) stage_1=(signed groups lookups=1/1 unique=(__livemart_key_1, __livemart_key_2, __livemart_set_5)) last=(select __livemart_key_1 as currency_code, __livemart_key_2 as status, __livemart_total_3 as spent, __livemart_total_4 as g from stage_1);
 
 # title: counts of counts
 select orders, count(*) as customers from (select customer_id, count(*) as orders from bronze.orders group by 1) as c group by orders;

@@ -11,6 +11,7 @@ from itertools import chain, islice
 
 from sqlglot import exp
 
+from livemart.plan.reading.grouping_sets import SETS
 from livemart.plan.reading.subqueries import refuse_subqueries, unsupported
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.aggregate_calls import (
@@ -64,7 +65,7 @@ def beside_answer(
         group = select.args.get("group")
         if compared.find(exp.Query) or clock_values(compared) or _chooses(select):
             return None
-        if group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+        if group is not None and group.find(*SETS):
             # The value of a total of groups is none of its rows' own.
             return None
         keys += _keys_of_in(compared, select)
@@ -125,7 +126,7 @@ def joined_lateral(
         if group is None:
             # A total over no row is one row all the same.
             kind = "left"
-        elif any(value for name, value in group.args.items() if name != "expressions"):
+        elif group.find(*SETS) or any(it for n, it in group.args.items() if n != "expressions"):
             raise unsupported("grouping sets in a lateral subquery", subquery)
         if limit is not None:
             raise unsupported("LIMIT of groups in a lateral subquery", subquery)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from livemart.plan.reading.grouping_sets import SETS, grouping_sets
 from livemart.plan.reading.subqueries import refuse_subqueries
 from livemart.plan.reasons import Reason, refusal
 from livemart.plan.relations.aggregate_calls import (
@@ -21,7 +22,7 @@ from livemart.plan.relations.aggregate_calls import (
     specification,
 )
 from livemart.plan.relations.frames import frame_of, needs_total_order
-from livemart.plan.relations.gate import Aggregate, Frame, GrandTotal, WindowGate
+from livemart.plan.relations.gate import Aggregate, Frame, GrandTotal, GroupsOfSets, WindowGate
 from livemart.plan.relations.relation import Expr, Relation, bare, replaced
 from livemart.plan.sql.determinism import function_name, line_of
 from livemart.plan.sql.written import sql_of
@@ -54,10 +55,8 @@ def aggregated(
         return relation
     keys: list[Expr] = []
     if group is not None:
-        if group.args.get("totals") or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
-            message = "grouping sets hold a total over all rows"
-            suggestion = "group by all of their columns in a subquery, and add up its groups"
-            raise refusal("GLOBAL_AGG", message, line_of(group), suggestion)
+        if group.args.get("totals") or group.find(*SETS):
+            return _groups_of_sets(relation, group, calls)
         for key in group.expressions:
             refuse_subqueries(key)
         keys = [window_struct(bare(key), tree) for key in group.expressions]
@@ -78,6 +77,17 @@ def aggregated(
         return GrandTotal(relation, why.reason)
     ties = [order_decides(call) for call in calls if is_order_dependent(call, relation, keys)]
     return Aggregate(relation, keys, ties)
+
+
+def _groups_of_sets(relation: Relation, group: exp.Group, calls: Sequence[Expr]) -> GroupsOfSets:
+    message = "grouping sets hold a total over all rows"
+    suggestion = "group by all of their columns in a subquery, and add up its groups"
+    why = refusal("GLOBAL_AGG", message, line_of(group), suggestion)
+    if (sets := grouping_sets(group)) is None:
+        raise why
+    groups = GroupsOfSets(relation, sets, why.reason)
+    ties = [order_decides(it) for it in calls if is_order_dependent(it, relation, groups.keys)]
+    return GroupsOfSets(relation, sets, why.reason, ties) if ties else groups
 
 
 def _around(tree: exp.Select) -> Expr | None:

@@ -27,7 +27,12 @@ from livemart.plan.relations.relation import (
     is_constant,
 )
 from livemart.plan.sql.determinism import function_name
+from livemart.plan.sql.parse import parse
 from livemart.plan.sql.written import sql_of
+
+# They say of which grouping set a group is.
+_NUMBERS_OF_SETS = frozenset({"grouping", "grouping_id"})
+_NUMBER_OF_SET = parse("select grouping_id()").expressions[0]
 
 
 class Gate(Relation):
@@ -153,17 +158,76 @@ class Aggregate(Gate):
     >>> show("select max(amount) as most from raw.orders group by shop_id", "orders")
     stage 1: region: __livemart_key_1
     signed: rows
+
+    `group_keys`: all that tells one group from another. `reason`: why none of `keys` confines a
+    change, if none does.
     """
+
+    def __init__(self, source: Relation, keys: Sequence[Expr], ties: Sequence[Reason] = ()) -> None:
+        super().__init__(source, keys, ties)
+        self.group_keys = self.keys
+        self.reason: Reason | None = None
+
+    def is_of_group(self, expr: Expr) -> bool:
+        """Return True if all rows of a group agree in `expr`, and it may tell groups apart."""
+        return self.passes(expr)
 
     def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
         return [frozenset(sql_of(key) for key in self.keys if not is_constant(key))]
 
 
+class GroupsOfSets(Aggregate):
+    """ROLLUP, CUBE and GROUPING SETS: each row is in one group of each set.
+
+    A key that is in all of the sets confines a change. Any other one is NULL in some groups, as it
+    may be in rows: `grouping_id()` tells the sets apart. Without a row there is no group, not even
+    of the set without keys (Spark 4.2).
+
+    >>> show(
+    ...     "select shop_id, customer_id, max(amount) as most from raw.orders"
+    ...     " group by shop_id, rollup (customer_id)",
+    ...     change="orders",
+    ... )
+    region: shop_id
+    affected: select distinct shop_id as w0 from touched_orders
+    read: orders, where shop_id = w0
+
+    Else it can only be added to, each row to a group of each set.
+
+    >>> show(
+    ...     "select shop_id, customer_id, grouping_id() as level, count(*) as orders"
+    ...     " from raw.orders group by cube (shop_id, customer_id)",
+    ...     change="orders",
+    ... )
+    signed: shop_id key, customer_id key, level key, orders count_rows
+    counts: orders that changed
+    """
+
+    def __init__(
+        self,
+        source: Relation,
+        sets: Sequence[Sequence[Expr]],
+        reason: Reason,
+        ties: Sequence[Reason] = (),
+    ) -> None:
+        every = {sql_of(key): key for keys in sets for key in keys}
+        common = set.intersection(*({sql_of(key) for key in keys} for keys in sets))
+        super().__init__(source, [key for text, key in every.items() if text in common], ties)
+        self.group_keys = (*every.values(), _NUMBER_OF_SET)
+        self.reason = None if common else reason
+
+    def is_of_group(self, expr: Expr) -> bool:
+        numbers = [node for node in expr.walk() if function_name(node) in _NUMBERS_OF_SETS]
+        return Aggregate(self.source, (*self.group_keys, *numbers)).passes(expr)
+
+    def unique_keys(self, *, null_safe: bool = False) -> list[frozenset[str]]:
+        return [frozenset(map(sql_of, self.group_keys))]
+
+
 class GrandTotal(Aggregate):
     """The one row of an aggregate without GROUP BY, at the top of a query.
 
-    It exists without any row below it, so no step may be above: `reason` says why no key confines a
-    change. It can only be added to.
+    It exists without any row below it, so no step may be above. It can only be added to.
 
     >>> show("select count(*) as orders, sum(amount) as sales from raw.orders", "orders")
     signed: orders count_rows, sales sum

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from livemart.plan.reading.scopes import Query
 from livemart.plan.reasons import Inapplicable, refusal
-from livemart.plan.relations.gate import Gate, GrandTotal, WindowGate
+from livemart.plan.relations.gate import Aggregate, Gate, WindowGate
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join
 from livemart.plan.relations.key_query import KeyQuery
@@ -130,8 +130,9 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     """
     top = query.top
     gates = [relation for relation in top.walk() if isinstance(relation, Gate)]
-    if total := next((gate for gate in gates if isinstance(gate, GrandTotal)), None):
-        raise Inapplicable(total.reason)
+    groups = [gate for gate in gates if isinstance(gate, Aggregate)]
+    if reason := next((it.reason for it in groups if it.reason is not None), None):
+        raise Inapplicable(reason)
     windows = (gate for gate in gates if isinstance(gate, WindowGate))
     frames = [window.frame for window in windows if window.frame is not None]
     names: list[exp.Expr] = [column(name) for name in query.names]

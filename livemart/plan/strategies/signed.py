@@ -33,6 +33,7 @@ from livemart.plan.relations.relation import (
     Scan,
     bare,
     column,
+    is_constant,
     replaced,
 )
 from livemart.plan.relations.spelled_rows import InlineRows
@@ -50,6 +51,7 @@ NO_COUNT_OF_ROWS = "no count of all rows is selected"
 
 _GATES = {
     "Aggregate": "GROUP BY",
+    "GroupsOfSets": "grouping sets",
     "GrandTotal": "a total",
     "Distinct": "DISTINCT",
     "Matched": "INTERSECT or EXCEPT",
@@ -364,15 +366,15 @@ def _roles(branch: _Branch) -> list[Output]:
     if keys and isinstance(gate, GrandTotal):
         # A group is removed with its last row; this one is not.
         raise not_additive("a constant is selected beside the totals of all rows")
-    for key in gate.keys:
+    for key in gate.group_keys:
         # A group whose key is not in the output cannot be outputs again.
-        if sql_of(key) not in {sql_of(expr) for expr in keys} and list(key.find_all(exp.Column)):
+        if sql_of(key) not in {sql_of(expr) for expr in keys} and not is_constant(key):
             raise not_additive(f"the key {sql_of(key)} is not selected", "select it")
     return outputs
 
 
 def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
-    if gate.passes(_beside_clock(expr)):
+    if gate.is_of_group(_beside_clock(expr)):
         return Output(name, "key")
     call, wrappers = _stripped(expr)
     is_filtered = any(isinstance(wrapper, exp.Filter) for wrapper in wrappers)

@@ -16,8 +16,10 @@ from typing import Any
 
 import duckdb
 import sqlglot
+from sqlglot import exp
 
 from livemart.plan.plan import Plan
+from livemart.plan.reading.grouping_sets import SETS, grouping_sets
 from livemart.plan.relations.clock import evaluate
 from livemart.plan.relations.key_query import RowsOf
 from livemart.plan.relations.relation import Restriction
@@ -215,7 +217,10 @@ class Simulation:
 
     def _translation(self, sql: str) -> str:
         if sql not in self._translated:
-            self._translated[sql] = sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+            tree = sqlglot.parse_one(sql, dialect="spark")
+            for group in list(tree.find_all(exp.Group)):
+                _as_in_spark(group)
+            self._translated[sql] = tree.sql("duckdb")
         return self._translated[sql]
 
     def _rows(self, sql: str) -> list[Row]:
@@ -396,6 +401,18 @@ class Simulation:
                     f"side_{found.index}", found.relation, state[found.relation]
                 )
         return self._rows(plan.flat.render(lambda found: names[found.index]))
+
+
+def _as_in_spark(group: exp.Group) -> None:
+    """Write out what grouping sets mean in Spark: without a row they have no total."""
+    if (sets := grouping_sets(group)) is None or not group.find(*SETS):
+        return
+    select = group.parent
+    assert isinstance(select, exp.Select)
+    select.having("count(*) > 0", copy=False)
+    keys = {key.sql(): key for keys in sets for key in keys}
+    for call in select.find_all(exp.GroupingId):
+        call.set("expressions", [key.copy() for key in keys.values()])
 
 
 def _table_of(rows: RowsOf) -> str:

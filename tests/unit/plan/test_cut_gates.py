@@ -6,7 +6,7 @@ import pytest
 
 from livemart.plan.block_part import BlockPart
 from livemart.plan.cut import Cut
-from livemart.plan.cut_gates import cut_groups, cut_keys, cut_windows, partitions
+from livemart.plan.cut_gates import cut_groups, cut_keys, cut_sets, cut_windows, partitions
 from tests.unit.plan.test_cut_blocks import steps
 
 
@@ -86,6 +86,70 @@ def test_groups_are_a_stage_below_their_windows(text: str, stage: str, rest: str
 )
 def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
     assert steps(cut_groups, text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "stage", "rest"),
+    [
+        (
+            "select t.k, Dup as d, sum(x) / count(*) as mean, rank() over (partition by"
+            " grouping(t.k) order by sum(x)) as place from a.t as t where y > 1"
+            " group by cube (k, DUP) -- all\n having d > 2 or sum(x) > 3 order by place",
+            "select t.k as __livemart_key_1, Dup as __livemart_key_2, sum(x) as"
+            " __livemart_total_3, count(*) as __livemart_total_4, grouping(t.k) as"
+            " __livemart_total_5, grouping_id() as __livemart_set_6 from a.t as t where y > 1"
+            " group by cube (k, DUP) -- all",
+            "select __livemart_key_1 as k, __livemart_key_2 as d, __livemart_total_3 /"
+            " __livemart_total_4 as mean, rank() over (partition by __livemart_total_5 order by"
+            " __livemart_total_3) as place from stage where __livemart_key_2 > 2 or"
+            " __livemart_total_3 > 3 order by place",
+        ),
+        # A key that is an output's expression, by the output's name.
+        (
+            "select upper(y) as code, sum(x) as s from a.t as t group by code with rollup",
+            "select upper(y) as __livemart_key_1, sum(x) as __livemart_total_2, upper(y) as"
+            " `code`, grouping_id() as __livemart_set_3, count(*) as __livemart_rows"
+            " from a.t as t group by code with rollup",
+            "select __livemart_key_1 as code, __livemart_total_2 as s from stage",
+        ),
+        # In an aggregate a key has the value of its row.
+        (
+            "select k, sum(k) as s, k + 1 as more from a.t as t group by rollup (k)",
+            "select k as __livemart_key_1, sum(k) as __livemart_total_2, grouping_id() as"
+            " __livemart_set_3, count(*) as __livemart_rows from a.t as t group by rollup (k)",
+            "select __livemart_key_1 as k, __livemart_total_2 as s, __livemart_key_1 + 1 as more"
+            " from stage",
+        ),
+    ],
+)
+def test_groups_of_sets_are_a_stage_with_the_number_of_their_set(
+    text: str, stage: str, rest: str
+) -> None:
+    assert steps(cut_sets, text) == (stage, rest)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select k, sum(x) as s from a.t as t group by k",
+        "select k, sum(x) as s from a.t as t group by grouping sets (k, k)",
+        "select k, sum(x) from a.t as t group by rollup (k)",
+        "select k, sum(x) as s, explode(array(1)) as i from a.t as t group by rollup (k)",
+        "select k, sum(x) as s from a.t as t group by rollup (k) having sum(x) >"
+        " (select max(z) from a.u)",
+        "select k, sum(x) as s, (select max(z) from a.u) as m from a.t group by rollup (k)",
+        # Neither a key nor a total.
+        "select k, sum(x) as s, rank() over (order by y) as p from a.t as t group by rollup (k)",
+        "select upper(k) as u, sum(x) as s from a.t as t group by rollup (upper(k)) having k > 1",
+        # A name of an output or of a column.
+        "select k + 1 as k, sum(x) as s from a.t as t group by rollup (k)",
+        "select k, sum(x) as x from a.t as t group by rollup (k) having x > 1",
+        "select k, sum(x) * 2 as s from a.t as t group by rollup (k) having s > 1 or k > 1",
+        "select upper(k) as u, sum(x) as s from a.t group by rollup (u) having grouping(u) > 0",
+    ],
+)
+def test_groups_of_sets_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
+    assert steps(cut_sets, text) is None
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,22 @@ _QUERIES = {
     "distinct totals of groups whose key is not selected": """
         select distinct count(*) as n, max(t.y) as most
         from s.t as t left join s.u as u on t.k = u.k group by u.g, t.x""",
+    "sets of keys that may be NULL in the rows, too": """
+        select t.k, u.g, sum(t.x) as total, grouping(u.g) as of_all_g
+        from s.t as t left join s.u as u on t.k = u.k group by cube (t.k, u.g)""",
+    "sets in which one key is always": """
+        select t.y, t.k, max(t.x) as most, count(distinct u.g) as groups
+        from s.t as t left join s.u as u on t.k = u.k group by t.y, rollup (t.k)""",
+    "sets of a date and groups that are kept by their total": """
+        select w.g, date_trunc('hour', t.ts) as hour, count(*) as n, sum(t.x) + 1 as total,
+            rank() over (partition by grouping(g) order by count(*), hour, w.g) as place
+        from s.t as t inner join s.w as w on t.k = w.k
+        group by grouping sets ((w.g, hour), hour, ()) having n > 1 and sum(t.x) is not null""",
+    "sets of groups": """
+        select kind, k, sum(n) as n from (
+            select 'a' as kind, k, count(*) as n from s.t group by k
+            union all select 'b', k, count(*) from s.u group by k
+        ) as r group by rollup (kind, k)""",
     "groups with constant rows": """
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,
@@ -189,6 +205,19 @@ def test_random_totals_of_totals_are_planned_right() -> None:
     assert sum(bool(plan.stages) for plan in plans) > len(plans) // 3
 
 
+def test_random_grouping_sets_are_planned_right() -> None:
+    plans = [check_sets_seed(seed) for seed in range(6)]
+
+    assert sum(not isinstance(plan.strategy, Full) for plan in plans) > len(plans) // 3
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_many_random_grouping_sets_are_planned_right() -> None:
+    for seed in range(1_000, 3_000):
+        check_sets_seed(seed)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_many_random_totals_of_totals_are_planned_right() -> None:
@@ -228,6 +257,35 @@ def test_many_random_queries_are_planned_right() -> None:
 def test_queries_that_were_planned_wrong_are_planned_right(query: str) -> None:
     assert query in _NOT_PLANNED or not isinstance(plan_query(query, INPUTS).strategy, Full)
     _check_query(query, 7, 12)
+
+
+@pytest.mark.parametrize("sets", ["rollup (t.k, t.y)", "cube (t.k)", "grouping sets (t.k, ())"])
+def test_grouping_sets_of_rows_that_all_come_or_go_are_planned_right(sets: str) -> None:
+    rows = changed_tables(random.Random(3))[0]
+    nothing = {relation: () if relation == "s.t" else kept for relation, kept in rows.items()}
+    plan = plan_query(f"select t.k, sum(t.x) as x from s.t as t group by {sets}", INPUTS)
+
+    assert not isinstance(plan.strategy, Full)
+    for old, new in ((rows, nothing), (nothing, rows)):
+        assert list(Simulation(TABLES).faults(plan, old, new)) == []
+
+
+def check_sets_seed(seed: int) -> Plan:
+    """Group the query of a seed by sets, and carry the plan out over random changes."""
+    chance, rows = random.Random(seed), random_query(seed)
+    names = plan_query(rows, INPUTS).names or ("none",)
+    one, other, counted = (chance.choice(names) for _ in range(3))
+    both = ", ".join(f"q.{name}" for name in dict.fromkeys((one, other)))
+    sets = chance.choice(
+        [f"rollup ({both})", f"cube ({both})", f"q.{one}, rollup (q.{other})",
+         f"grouping sets (({both}), ())"]
+    )  # fmt: skip
+    having = chance.choice(["", " having count(*) > 1", f" having n > 1 or q.{one} is null"])
+    query = (
+        f"select q.{one} as one, q.{other} as two, count(*) as n, count(q.{counted}) * 2 as m,"
+        f" grouping(q.{other}) as g from ({rows}) as q group by {sets}{having}"
+    )
+    return _check_query(query, seed, 3)
 
 
 def check_seed(seed: int) -> None:

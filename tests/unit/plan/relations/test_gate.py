@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from livemart.plan.plan import Inputs
-from livemart.plan.reasons import Inapplicable
-from livemart.plan.relations.gate import Aggregate, Distinct, Frame, WindowGate
+from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.relations.gate import Aggregate, Distinct, Frame, GroupsOfSets, WindowGate
 from livemart.plan.relations.relation import Restrictions, Want
 from livemart.plan.sql.flatten import flatten
 from livemart.plan.uncut import plan_uncut
@@ -41,6 +41,26 @@ def test_groups_are_unique_by_their_keys() -> None:
     assert Distinct(sales(), [expr("shop")]).unique_keys() == [
         *(frozenset({"shop"}), frozenset({"id"}))
     ]
+
+
+def test_groups_of_sets_are_confined_by_what_all_sets_have_and_unique_by_all() -> None:
+    sets = [[expr("shop"), expr("id")], [expr("shop")]]
+    gate = GroupsOfSets(sales(), sets, Reason("GLOBAL_AGG", "a total", None))
+
+    assert [gate.passes(expr(name)) for name in ("shop", "id", "grouping_id()")] == [
+        *(True, False, False)
+    ]
+    assert gate.unique_keys() == [frozenset({"shop", "id", "grouping_id()"})]
+    assert gate.reason is None
+    assert all(map(gate.is_of_group, map(expr, ("id", "grouping(id) + 1", "concat(shop, id)"))))
+    assert not gate.is_of_group(expr("at"))
+
+
+def test_groups_of_sets_without_a_common_key_are_confined_by_none() -> None:
+    reason = Reason("GLOBAL_AGG", "a total", None)
+    gate = GroupsOfSets(sales(), [[expr("shop")], [expr("id")]], reason)
+
+    assert (gate.keys, gate.reason) == ((), reason)
 
 
 def test_a_frame_widens_what_is_read_by_its_margins() -> None:
