@@ -150,7 +150,7 @@ class BlockPart:
     def name_tokens(self, span: TextSpan, without: Iterable[TextSpan] = ()) -> Iterator[Token]:
         """Yield the names in a piece of the text that name no function, and no table before them.
 
-        Other words are among them. `without`: pieces that are left out.
+        Other words are among them, and no texts. `without`: pieces that are left out.
         """
         tokens = [
             token
@@ -160,7 +160,10 @@ class BlockPart:
         ]
         kinds = [None, *(token.token_type for token in tokens), None]
         for place, token in enumerate(tokens):
-            if kinds[place] is not TokenType.DOT and kinds[place + 2] is not TokenType.L_PAREN:
+            is_call = kinds[place + 2] is TokenType.L_PAREN
+            # A session may take what is in double quotes for a name.
+            is_text = token.token_type is TokenType.STRING and self.alone.text[token.start] == "'"
+            if kinds[place] is not TokenType.DOT and not is_call and not is_text:
                 yield token
 
 

@@ -40,6 +40,12 @@ def test_groups_end_before_what_is_computed_of_them() -> None:
         # A function, a field and a column of a table are named otherwise.
         ("select x as count, count(x) as n, y.n as x from a.t as t", ["count", "n"]),
         ("select x from a.t as t", []),
+        # In double quotes a session may have names.
+        (
+            """select 'one' as two, "three" as three, 'two' as one from a.t as t""",
+            ["two", "three", "one"],
+        ),
+        ("""select upper(x) || 'one' as x, 1 as two from a.t as t where y = "three" """, ["two"]),
     ],
 )
 def test_an_output_is_named_where_neither_column_nor_function_is(

@@ -104,6 +104,15 @@ def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
             " __livemart_total_3) as place from stage where __livemart_key_2 > 2 or"
             " __livemart_total_3 > 3 order by place",
         ),
+        # A text is no name.
+        (
+            "select trunc(y, 'month') as month, count(*) as n from a.t as t"
+            " group by rollup (trunc(y, 'month')) having n > 1 and month <> 'k'",
+            "select trunc(y, 'month') as __livemart_key_1, count(*) as __livemart_total_2,"
+            " grouping_id() as __livemart_set_3 from a.t as t group by rollup (trunc(y, 'month'))",
+            "select __livemart_key_1 as month, __livemart_total_2 as n from stage"
+            " where __livemart_total_2 > 1 and __livemart_key_1 <> 'k'",
+        ),
         # A key that is an output's expression, by the output's name.
         (
             "select upper(y) as code, sum(x) as s from a.t as t group by code with rollup",
