@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import pytest
 from sqlglot import exp
@@ -11,12 +12,12 @@ from sqlglot import exp
 from livemart.plan import block_part, cut
 from livemart.plan.reading import scopes
 from livemart.plan.relations import relation
-from livemart.plan.relations.gate import Gate, WindowGate
+from livemart.plan.relations.gate import Aggregate, Gate, GroupsOfSets, WindowGate
 from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.relation import Expr
 from livemart.plan.sql import written
 from tests.unit.plan.golden import actual, cases
-from tests.unit.plan.test_random_queries import check_clock_seed, check_seed
+from tests.unit.plan.test_random_queries import check_clock_seed, check_seed, check_sets_seed
 
 
 def is_noticed(title: str) -> bool:
@@ -90,6 +91,28 @@ def test_an_order_whose_names_are_looked_up_without_the_outputs_is_seen(
     monkeypatch.setattr(cut, "_reads_outputs", is_column)
 
     assert is_noticed("an order by a column and an output of the same expression")
+
+
+def test_grouping_sets_that_are_not_told_apart_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self: GroupsOfSets, *args: Any) -> None:
+        init(self, *args)
+        self.group_keys = self.group_keys[:-1]
+
+    init = GroupsOfSets.__init__
+    monkeypatch.setattr(GroupsOfSets, "__init__", __init__)
+
+    assert is_noticed("grouping sets that are told apart")
+
+
+def test_a_key_of_some_sets_that_confines_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def passes(self: GroupsOfSets, expr: Expr) -> bool:
+        return Aggregate(self.source, self.group_keys).passes(expr)
+
+    monkeypatch.setattr(GroupsOfSets, "passes", passes)
+
+    assert is_noticed("grouping sets of which all have a key")
+    with pytest.raises(AssertionError, match="seed 5"):
+        check_sets_seed(5)
 
 
 def test_a_cut_through_a_name_that_means_something_else_is_seen(

@@ -123,6 +123,19 @@ def test_a_limit_that_chooses_nothing_does_not_tie() -> None:
         assert plan_query(query, INPUTS).ties == ()
 
 
+@pytest.mark.parametrize("groups", ["rollup (o.status)", "o.status with cube"])
+def test_grouping_sets_of_a_lateral_subquery_are_recomputed_in_full(groups: str) -> None:
+    plan = plan_query(
+        "select r.restaurant_id, s.status, s.n from bronze.restaurants as r, lateral (select"
+        " o.status, count(*) as n from bronze.orders as o where o.restaurant_id = r.restaurant_id"
+        f" group by {groups}) as s",
+        INPUTS,
+    )
+
+    assert [reason.code for reason in plan.reasons] == ["PARSE_UNSUPPORTED"]
+    assert "grouping sets in a lateral subquery" in plan.reasons[0].message
+
+
 @pytest.mark.parametrize("groups", ["rollup(r.restaurant_id)", "cube(r.restaurant_id)"])
 def test_a_total_of_all_groups_is_found_by_no_key_of_in(groups: str) -> None:
     inside = "select coalesce(r.restaurant_id, 'all'){} from bronze.restaurants as r group by {}"
