@@ -30,12 +30,15 @@ from livemart.plan.relations.relation import bare
 from livemart.plan.sql.determinism import function_name
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.functions import GENERATORS
-from livemart.plan.sql.parse import parse
+from livemart.plan.sql.parse import parse, tokens_of
 from livemart.plan.sql.template import Template, separated, template
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
 _BEFORE_STAR = (TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.DOT)
+# Around a whole item of GROUP BY, or an argument.
+_BEFORE_ITEM = (TokenType.GROUP_BY, TokenType.COMMA, TokenType.L_PAREN)
+_BEHIND_ITEM = (TokenType.COMMA, TokenType.R_PAREN, TokenType.WITH, None)
 _NUMBERED = re.compile(r"__livemart_[a-z]+_(\d+)")
 
 
@@ -94,7 +97,8 @@ def cut_sets(part: BlockPart) -> Cut | None:
         if not _take_outputs_named(part, pieces, select, condition):
             return None
     by = (part.rows[1], groups_end)
-    if (named := _outputs_named(part, select, by)) is None:
+    named = _outputs_named(part, select, by)
+    if named is None or _has_places(part, by):
         return None
     groups = template(" ", part.alone.cut(*by))
     hidden = {**named, pieces.new_name("set"): "grouping_id()"}
@@ -283,6 +287,16 @@ def _above(select: exp.Select) -> Iterator[exp.Expr]:
 
 def _has_sets(group: exp.Expr) -> bool:
     return group.find(*SETS) is not None
+
+
+def _has_places(part: BlockPart, span: TextSpan) -> bool:
+    """Return True if an item of a clause may be the place of an output: its stage has others."""
+    kinds = [it.token_type for it in tokens_of(part.alone.text) if span[0] <= it.start < span[1]]
+    around = zip([None, *kinds], kinds, [*kinds[1:], None], strict=False)
+    return any(
+        kind is TokenType.NUMBER and before in _BEFORE_ITEM and after in _BEHIND_ITEM
+        for before, kind, after in around
+    )
 
 
 def _take_values_of_groups(

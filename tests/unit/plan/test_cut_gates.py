@@ -150,6 +150,10 @@ def test_groups_of_sets_are_a_stage_with_the_number_of_their_set(
         # Neither a key nor a total.
         "select k, sum(x) as s, rank() over (order by y) as p from a.t as t group by rollup (k)",
         "select upper(k) as u, sum(x) as s from a.t as t group by rollup (upper(k)) having k > 1",
+        # The place of an output that the stage has at another one.
+        "select 'a' as a, k, y, sum(x) as s from a.t as t group by 2, rollup (y)",
+        "select count(*) as n, k, y from a.t as t group by rollup (y), 2 having n > 1",
+        "select k, count(*) as n from a.t as t group by 1 with rollup",
         # A name of an output or of a column.
         "select k + 1 as k, sum(x) as s from a.t as t group by rollup (k)",
         "select k, sum(x) as x from a.t as t group by rollup (k) having x > 1",
