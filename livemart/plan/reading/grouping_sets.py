@@ -27,7 +27,7 @@ def grouping_sets(group: exp.Group) -> list[_Keys] | None:
     """Return the keys of each set of a GROUP BY; None if some rule here does not know them.
 
     Spark multiplies what a comma separates. It gives the same number to two sets of the same keys,
-    and finds these by their meaning: `a + b` is `b + a`. So no two keys may read the same columns.
+    and finds a key by its meaning: `a + b` is `b + a`. So no two keys may read the same column.
 
     >>> from livemart.plan.sql.parse import parse
     >>> def sets(keys):
@@ -58,8 +58,8 @@ def grouping_sets(group: exp.Group) -> list[_Keys] | None:
         return None
     every = [tuple(key for keys in chosen for key in keys) for chosen in product(*choices)]
     keys = {sql_of(key): key for keys in every for key in keys}
-    reads = [frozenset(map(sql_of, columns_of(key))) for key in keys.values()]
-    are_apart = len({*reads, frozenset()}) == len(keys) + 1
+    reads = [set(map(sql_of, columns_of(key))) for key in keys.values()]
+    are_apart = len(set().union(*reads)) == sum(map(len, reads))
     is_distinct = len({frozenset(map(sql_of, keys)) for keys in every}) == len(every)
     are_firm = not any(_is_window(node) for key in keys.values() for node in key.walk())
     return every if keys and are_apart and is_distinct and are_firm else None

@@ -43,6 +43,7 @@ def test_sets_are_listed_as_spark_multiplies_them(keys: str, sets: list[str]) ->
         "grouping sets ((), ())",
         # Spark finds that these keys mean the same.
         "cube (a + b, b + a)",
+        "cube (a, b, a + b)",
         "rollup (a, (a))",
         "rollup (nvl(a, b), ifnull(a, b))",
         # A total of no rows is a row, as without GROUP BY.
