@@ -158,6 +158,7 @@ def every_parse_error() -> Iterator[list[Exception]]:
                 if (result := noting(parse)(reader)) is not None:
                     whole.test_blocks += result.test_blocks
                     whole.versioned_test_blocks += result.versioned_test_blocks
+            reader.yaml = block
             return whole
 
         return read
