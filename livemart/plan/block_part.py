@@ -150,7 +150,8 @@ class BlockPart:
     def name_tokens(self, span: TextSpan, without: Iterable[TextSpan] = ()) -> Iterator[Token]:
         """Yield the names in a piece of the text that name no function, and no table before them.
 
-        Other words are among them, and no texts. `without`: pieces that are left out.
+        Texts are left out, other words are not: `day` in `interval 1 day` is among the names.
+        `without`: pieces that are left out.
         """
         tokens = [
             token
@@ -378,7 +379,20 @@ def cut_at_rows(
         # A column that is selected as it is keeps its name.
         is_kept = until in part.bare and until <= start
         edits[begin, until] = f"{name} as {part.bare[until]}" if is_kept else name
-    return put_back(part, stage, edited(part, edits))
+    instead = edited(part, edits)
+    if groups is not None and _aggregates(instead):
+        return None
+    return put_back(part, stage, instead)
+
+
+def _aggregates(text: Template[Occurrence]) -> bool:
+    """Return True if the rest of a query with groups still asks for a value of its groups.
+
+    The parser takes `order by count(*)` for the output that is like it, so no piece replaces it.
+    """
+    tree = parse(numbered(text).text)
+    assert isinstance(tree, exp.Select)
+    return any(map(aggregate_calls, clauses(tree, ("where", *ABOVE_GROUPS))))
 
 
 def edited(

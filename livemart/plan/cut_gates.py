@@ -36,7 +36,7 @@ from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
 _BEFORE_STAR = (TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.DOT)
-# Around a whole item of GROUP BY, or an argument.
+# Around a whole item of GROUP BY; an argument, as in `round(x, 2)`, is taken for one as well.
 _BEFORE_ITEM = (TokenType.GROUP_BY, TokenType.COMMA, TokenType.L_PAREN)
 _BEHIND_ITEM = (TokenType.COMMA, TokenType.R_PAREN, TokenType.WITH, None)
 _NUMBERED = re.compile(r"__livemart_[a-z]+_(\d+)")
@@ -320,17 +320,28 @@ def _take_outputs_named(
     """Return False if a condition names an output that is more than one piece of its stage."""
     names = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
     named = part.outputs_in(condition)
+    columns = _starts_of_columns(part.alone.text, condition)
     for token in [*part.name_tokens(condition, without=pieces.spans)]:
         if (name := token.text.lower()) in named:
             span = part.span(names[name])
-            if span not in pieces.spans:
+            # The word may be a unit of time: `interval 1 day`.
+            if span not in pieces.spans or token.start not in columns:
                 return False
             pieces.spans[token.start, token.end + 1] = pieces.spans[span]
     return True
 
 
+def _starts_of_columns(text: str, condition: TextSpan) -> set[int]:
+    """Return where a condition names columns without a table."""
+    opening = "select 1 where "
+    tree = parse(f"{opening}{text[slice(*condition)]}")
+    moved = condition[0] - len(opening)
+    names = [column.this for column in tree.find_all(exp.Column) if not column.table]
+    return {moved + int(name.meta["start"]) for name in names if "start" in name.meta}
+
+
 def _generates(select: exp.Select) -> bool:
-    """Return True if windows and generated rows meet: in the rest they may in another order."""
+    """Return True if windows and generated rows meet: the rest may number the rows otherwise."""
     return any(function_name(it) in GENERATORS for item in select.expressions for it in item.walk())
 
 

@@ -159,8 +159,8 @@ class Aggregate(Gate):
     stage 1: region: __livemart_key_1
     signed: rows
 
-    `group_keys`: all that tells one group from another. `reason`: why none of `keys` confines a
-    change, if none does.
+    `group_keys`: all that tells one group from another. `reason`: None, or, in a subclass, why none
+    of `keys` confines a change.
     """
 
     def __init__(self, source: Relation, keys: Sequence[Expr], ties: Sequence[Reason] = ()) -> None:

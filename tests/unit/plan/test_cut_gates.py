@@ -82,6 +82,9 @@ def test_groups_are_a_stage_below_their_windows(text: str, stage: str, rest: str
         "select k, max(x) as m, rank() over (order by k) as p from a.t group by k order by max(x)",
         "select k, max(x) as `m m`, rank() over (order by k) as p from a.t group by k"
         " having `m m` > 3",
+        # To the parser, the last order is by the output.
+        "select k, count(*) as n, rank() over (order by count(*)) as p from a.t as t group by k"
+        " order by count(*) desc",
     ],
 )
 def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
@@ -159,6 +162,17 @@ def test_groups_of_sets_are_a_stage_with_the_number_of_their_set(
         "select k, sum(x) as x from a.t as t group by rollup (k) having x > 1",
         "select k, sum(x) * 2 as s from a.t as t group by rollup (k) having s > 1 or k > 1",
         "select upper(k) as u, sum(x) as s from a.t group by rollup (u) having grouping(u) > 0",
+        # A unit of time, and no output.
+        "select to_date(y) as day, count(*) as n from a.t as t group by rollup (to_date(y))"
+        " having day < date'2026-01-01' + interval 1 day",
+        "select trunc(y, 'MM') as month, count(*) as n from a.t as t group by rollup (trunc(y,"
+        " 'MM')) having timestampadd(month, 1, n) > 3",
+        # To the parser, the order is by the output.
+        "select k, count(*) as n from a.t as t group by rollup (k) order by count(*) desc",
+        "select k, grouping(k) as g, count(*) as n from a.t as t group by rollup (k)"
+        " order by grouping(k), k",
+        "select k, count(*) as n, grouping_id() as g from a.t as t group by cube (k)"
+        " order by grouping_id(), n",
     ],
 )
 def test_groups_of_sets_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
