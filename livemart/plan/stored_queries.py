@@ -62,7 +62,7 @@ class StoredQuery:
         return replace(self, plan=self.plan.last_step, stages=())
 
     def uncut(self, failed: str) -> StoredQuery:
-        """Return the query as if it were not cut, because its stage `failed`."""
+        """Return the query as if it were not cut, because its stage, or last step, `failed`."""
         reason = Reason("STRATEGY_FAILED", f"{failed} failed: see the log", None)
         plan = self.plan.uncut((reason,))
         reads = plan.flat.relations if plan.flat is not None else ()

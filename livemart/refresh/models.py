@@ -15,7 +15,7 @@ import structlog
 
 from livemart.delta.tags import REASON, ROWS_CHANGED, STRATEGY, Tag
 from livemart.delta.warehouse import Commit, Warehouse
-from livemart.errors import PlanError, RefreshError
+from livemart.errors import LivemartError, PlanError, RefreshError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
@@ -192,7 +192,7 @@ class _Refresher:
             elif not is_made and before is not None:
                 state = carried(before)
             else:
-                state = self._once(query, start, before)
+                state = self._in_steps(query, start, before)
         except ModelFailedError as failure:
             return self._failed(query, failure)
         except SqlChanged:
@@ -296,6 +296,23 @@ class _Refresher:
                 hint="correct it: it returns by itself, and the models that read it with it",
             )
         return None
+
+    def _in_steps(
+        self, query: StoredQuery, start: Refresh | Rebuild, before: ModelState | None
+    ) -> ModelState:
+        """Return the state of a query; if its last step fails, of the whole as it is not cut."""
+        try:
+            return self._once(query, start, before)
+        except Exception as error:
+            is_known = isinstance(error, LivemartError) or not is_own_fault(error)
+            if is_known or not query.stages:
+                raise
+            state = self._once(query.uncut(query.unique_id), start, before)
+            # Only now: an error that the whole meets, too, is the SQL's own.
+            self.context.between_batches.own_faults.report(
+                "strategy_failed", error, model=query.unique_id, strategy=Staged.name
+            )
+            return state
 
     def _once(
         self, query: StoredQuery, start: Refresh | Rebuild, before: ModelState | None

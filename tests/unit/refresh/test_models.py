@@ -360,8 +360,9 @@ def test_a_seed_that_dbt_cannot_load_is_set_aside_with_what_reads_it(
     assert batches.tried == []
 
 
-def test_a_stage_that_fails_costs_its_model_no_more_than_a_full_refresh(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fails", ["stage", "last step"])
+def test_a_step_that_fails_costs_its_model_no_more_than_a_full_refresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
     monkeypatch.delenv(VARIABLE)
     top = make_model(
@@ -375,10 +376,12 @@ def test_a_stage_that_fails_costs_its_model_no_more_than_a_full_refresh(
     texts: list[str] = []
 
     def refresh_full(context: Any, query: StoredQuery, *_: Any) -> Commit:
-        if query.is_stage:
-            raise ZeroDivisionError("of ours")
         assert query.flat is not None
-        texts.append(query.flat.render(lambda mention: mention.relation))
+        step = "stage" if query.is_stage else "last step" if query.stages else "whole"
+        if step == fails:
+            raise ZeroDivisionError("of ours")
+        if step == "whole":
+            texts.append(query.flat.render(lambda mention: mention.relation))
         return Commit(0)
 
     monkeypatch.setattr(models, "refresh_full", refresh_full)
@@ -386,8 +389,10 @@ def test_a_stage_that_fails_costs_its_model_no_more_than_a_full_refresh(
     with structlog.testing.capture_logs() as events:
         done = batches.run({shops.unique_id: BEFORE})
 
-    assert done.states.keys() == {shops.unique_id, top.unique_id}
-    assert done.set_aside.keys() == {"stage.m.top__1"}
+    stage = "stage.m.top__1"
+    aside = {stage} if fails == "stage" else set()
+    assert done.states.keys() == {shops.unique_id, top.unique_id, stage} - aside
+    assert done.set_aside.keys() == aside
     assert [" ".join(text.split()) for text in texts] == [
         "select city, count(*) as n from m.shops as `shops` group by 1 order by n, city limit 3"
     ]
