@@ -61,10 +61,10 @@ class StoredQuery:
         """Its last step alone, over the tables of its stages."""
         return replace(self, plan=self.plan.last_step, stages=())
 
-    def uncut(self, failed: str) -> StoredQuery:
+    def uncut(self, failed: str, why: str = "see the log") -> StoredQuery:
         """Return the query as if it were not cut, because its stage, or last step, `failed`."""
-        reason = Reason("STRATEGY_FAILED", f"{failed} failed: see the log", None)
-        plan = self.plan.uncut((reason,))
+        step = "its last step" if failed == self.unique_id else failed
+        plan = self.plan.uncut((Reason("STRATEGY_FAILED", f"{step} failed: {why}", None),))
         reads = plan.flat.relations if plan.flat is not None else ()
         return replace(self, plan=plan, flat=plan.flat, reads=reads, stages=())
 

@@ -83,15 +83,20 @@ def move(
     except Exception as error:
         if isinstance(error, RefreshError) and error.code in _RECOMPUTED:
             reason = Reason(_RECOMPUTED[error.code], error.message, None)
+        elif isinstance(plan.strategy, Staged):
+            # The same text would fail again. The whole, as it is not cut, is another one.
+            raise
         elif is_own_fault(error):
             failure, fault = error, f"{type(error).__name__}: {first_lines(error)}"
             reason = Reason("STRATEGY_FAILED", f"{plan.strategy.name} failed: {fault}", None)
         else:
             raise
+    of_step = next((it for it in plan.reasons if it.code == "STRATEGY_FAILED"), None)
+    reason = reason or of_step
     # Other columns of an input make another model, as other SQL does. So does a stage that is new.
     is_rebuilt = reason is not None and reason.code in ("FINGERPRINT_CHANGED", "NEW_MODEL")
     if query.policy == "strict" and reason is not None and not is_rebuilt:
-        if failure is not None:
+        if failure is not None or of_step is not None:
             # If the model cannot be recomputed either, the fault is the SQL's own.
             recompute(context, query, inputs)
         raise PlanError(

@@ -41,13 +41,15 @@ def grouping_sets(group: exp.Group) -> list[_Keys] | None:
     ['a, upper(b)', 'a', '']
     >>> sets("rollup(a), rollup(a)"), sets("rollup(a, upper(a))"), sets("rollup(1)")
     (None, None, None)
+    >>> sets("(a, b) with rollup")
     """
     if any(map(group.args.get, ("totals", "all", "grouping_sets"))):
         return None
     items: Sequence[Expr] = group.expressions
     behind = [kind for name, kind in _BEHIND_KEYS.items() if group.args.get(name)]
     if behind:
-        if len(behind) > 1 or any(isinstance(item, SETS) for item in items):
+        # Several columns in brackets are one key there, a struct.
+        if len(behind) > 1 or any(isinstance(item, (*SETS, exp.Tuple)) for item in items):
             return None
         items = [behind[0](expressions=items)]
     choices = [_sets_of(item) for item in items]

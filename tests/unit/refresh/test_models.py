@@ -15,12 +15,12 @@ import structlog
 from livemart.conflicts import may_pass
 from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Commit, Warehouse
-from livemart.errors import RefreshError
+from livemart.errors import PlanError, RefreshError
 from livemart.own_faults import VARIABLE
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import Column, Project
-from livemart.refresh import models
+from livemart.refresh import models, strategy
 from livemart.refresh.context import BatchContext, BatchMemory, SqlChanged
 from livemart.refresh.frontier import Broken, LeftAlone, Rebuild, Refresh, Rest, Start, Wait
 from livemart.refresh.inputs import PinnedInputs
@@ -397,6 +397,45 @@ def test_a_step_that_fails_costs_its_model_no_more_than_a_full_refresh(
         "select city, count(*) as n from m.shops as `shops` group by 1 order by n, city limit 3"
     ]
     assert [event["event"] for event in events] == ["strategy_failed"]
+
+
+@pytest.mark.parametrize("fails", ["stage", "last step"])
+def test_a_strict_model_of_which_a_step_fails_is_not_recomputed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    monkeypatch.delenv(VARIABLE)
+    top = make_model(
+        "model.m.top",
+        compiled_code="select city, count(*) as n from m.shops group by 1 order by n, city limit 3",
+        policy="strict",
+    )
+    batches = Batches(tmp_path, monkeypatch)
+    shops = replace(SEED, columns=(Column("city", "string"),))
+    nodes = {shops.unique_id: shops, top.unique_id: top}
+    batches.plans = ProjectPlans(Project("m", ".", "m", {}, nodes, {}, {}))
+    tried: list[str] = []
+
+    def refresh_full(context: Any, query: StoredQuery, *_: Any) -> Commit:
+        step = "stage" if query.is_stage else "last step" if query.stages else "whole"
+        tried.append(step)
+        if step == fails:
+            raise ZeroDivisionError("of ours")
+        return Commit(0)
+
+    monkeypatch.setattr(models, "refresh_full", refresh_full)
+    monkeypatch.setattr(strategy, "refresh_full", refresh_full)
+    monkeypatch.setattr(strategy, "recompute", refresh_full)
+    monkeypatch.setattr(PinnedInputs, "has_news", lambda *_: True)
+    monkeypatch.setattr(PinnedInputs, "newest", lambda *_: None)
+
+    said = {
+        "stage": "stage.m.top__1 failed: see the log",
+        "last step": "its last step failed: ZeroDivisionError: of ours",
+    }
+    with pytest.raises(PlanError, match=f"but STRATEGY_FAILED: {said[fails]}"):
+        batches.run(dict.fromkeys(nodes, BEFORE))
+
+    assert tried == ["stage", *["last step"] * (fails == "last step"), "whole"]
 
 
 HISTORY = make_model("snapshot.m.history", materialized="snapshot", depends_on=(TABLE.unique_id,))
