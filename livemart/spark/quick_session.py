@@ -42,6 +42,8 @@ _SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     # Rows that a plan holds are compared, hashed and sent with it; so they stay outside, in Arrow.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
+    # Spark takes them for the largest there are, and would shuffle both sides of each join.
+    "spark.sql.defaultSizeInBytes": "1",
 }
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 # They look at the whole plan again and again for what only statements on files have.

@@ -51,6 +51,17 @@ def test_empty_rows_keep_their_types(spark: SparkSession) -> None:
     assert spark.table("nothing").dtypes == [("n", "decimal(10,2)")]
 
 
+def test_joins_of_few_rows_shuffle_nothing(spark: SparkSession) -> None:
+    quick = few_rows_session(spark)
+    for name in ("lefts", "rights"):
+        to_view_of(quick, name, pa.table({"n": [1, 2]}))
+
+    joined = quick.sql("select n, count(*) from lefts left join rights using (n) group by n")
+
+    assert "Exchange" not in joined._jdf.queryExecution().executedPlan().toString()
+    assert sorted(map(tuple, joined.collect())) == [(1, 1), (2, 1)]
+
+
 def test_named_rows_follow_the_session_of_the_statement(spark: SparkSession) -> None:
     views = ArrowViews(spark)
     views.add("numbers", pa.table({"n": [1, 2, 3]}))
