@@ -1,7 +1,7 @@
 """Hands rows in memory to Spark as temporary views, and takes rows back.
 
-Used by refresh and landing. This is the one place that calls `createDataFrame` with Arrow, since
-PySpark loses rows of a table in several batches.
+Used by refresh and landing. No other code calls `createDataFrame` with Arrow, since PySpark loses
+rows of a table in several batches.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ import pyarrow as pa
 from livemart.arrow.types import plain_schema, plain_table
 from livemart.arrow.variants import as_structs
 from livemart.spark.quick_session import ReadRows, is_quick, session_for
-from livemart.spark.types import has_variant, spark_schema
+from livemart.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# As `spark.sql.execution.arrow.maxRecordsPerBatch` has it, which nothing here changes.
+_ROWS_OF_A_PART = 10_000
 
 
 def to_view(spark: SparkSession, name: str, table: pa.Table, *, in_one_part: bool = False) -> None:
@@ -33,28 +36,39 @@ def to_view(spark: SparkSession, name: str, table: pa.Table, *, in_one_part: boo
 def to_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     """Hand an Arrow table to Spark as a frame, rows and types unchanged.
 
-    PySpark 4.2.0 drops in silence everything after the first empty record batch, so the table is
-    made one chunk a column first; no other code may call `createDataFrame` with Arrow.
+    Hands rows over as `createDataFrame` of PySpark 4.2.0 does. That asks the JVM for eight settings
+    first, in forty calls, and drops all rows after an empty record batch in silence.
     """
+    from pyspark.sql import DataFrame as Frame
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     schema = plain_schema(table.schema)
     aligned = table.cast(schema) if table.schema != schema else table
     struct = spark_schema(schema)
     if aligned.num_rows == 0:
         frame = spark.createDataFrame([], struct)
-    else:
-        frame = spark.createDataFrame(as_structs(aligned).combine_chunks(), struct)
-    make_active(type(spark)._instantiatedSession)
-    return frame
+        make_active(type(spark)._instantiatedSession)
+        return frame
+    in_spark = to_arrow_schema(struct, timezone="UTC")
+    batches = as_structs(aligned).combine_chunks().cast(in_spark).to_batches(_ROWS_OF_A_PART)
+    jvm: Any = spark._jvm
+    utils = jvm.PythonSQLUtils
+    parts = spark._sc._serialize_to_jvm(
+        batches,
+        ArrowStreamSerializer(),
+        utils.readArrowStreamFromFile,
+        lambda: jvm.ArrowIteratorServer(),
+    )
+    return Frame(utils.toDataFrame(parts, struct.json(), spark._jsparkSession), spark)
 
 
 def rows_of(frame: DataFrame) -> pa.Table:
     """Return the rows of a frame in the types that tables have, one chunk a column.
 
-    In a session with another time zone Arrow names the zone in every type. PySpark 4.2.0 casts
-    collected rows, and Arrow refuses to cast a NULL variant: here it is not cast.
+    As they arrive, in the types that Spark gives them. `toArrow` of PySpark 4.2.0 asks the JVM for
+    two settings and the schema first, and cannot cast a NULL variant.
     """
-    if not has_variant(frame.schema):
-        return plain_table(frame.toArrow())
     arrow: Any = frame
     batches = arrow._collect_as_arrow(empty_list_if_zero_records=False)
     return plain_table(pa.Table.from_batches(batches))

@@ -24,13 +24,6 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(marked_schema(schema))
 
 
-def has_variant(kind: DataType) -> bool:
-    """Return True if a value of the type is a VARIANT or holds one."""
-    from pyspark.sql.types import VariantType
-
-    return any(isinstance(part, VariantType) for part in parts_of_type(kind))
-
-
 def parts_of_type(kind: DataType) -> Iterator[DataType]:
     """Yield a type and those of all that its values hold."""
     from pyspark.sql.types import ArrayType, MapType, StructType

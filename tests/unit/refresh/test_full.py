@@ -26,6 +26,7 @@ from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.model_errors import ModelFailedError
 from livemart.spark.types import spark_schema
+from tests.frames import frame_of
 from tests.models import make_model
 
 SQL = (
@@ -75,8 +76,8 @@ class _Engine:
         return self._frame(self._connection.sql(text).to_arrow_table())
 
     def _frame(self, rows: pa.Table) -> SimpleNamespace:
-        return SimpleNamespace(
-            toArrow=lambda: rows,
+        return frame_of(
+            rows,
             schema=spark_schema(rows.schema),
             limit=lambda count: self._frame(rows.slice(0, count)),
         )

@@ -16,7 +16,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 import sqlglot
-from pyspark.sql.types import StructType
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.sum_limits import SumLimits
@@ -29,6 +28,8 @@ from livemart.refresh import strategy
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.views import BatchViews, SharedViews
+from livemart.spark.arrow_views import rows_of
+from tests.frames import frame_of
 
 _START = datetime(2026, 3, 1, tzinfo=UTC)
 _MODEL = "m.model"
@@ -92,8 +93,7 @@ class _Engine:
 
     def sql(self, text: str) -> SimpleNamespace:
         (query,) = sqlglot.transpile(text, read="spark", write="duckdb")
-        rows = self._connection.sql(query).to_arrow_table()
-        return SimpleNamespace(toArrow=lambda: rows, schema=StructType())
+        return frame_of(self._connection.sql(query).to_arrow_table())
 
 
 class _Exact(dict[object, Any]):
@@ -116,7 +116,8 @@ def _computed(sql: str, sales: list[dict[str, Any]], shops: list[dict[str, str]]
     engine = _Engine()
     engine.view(None, "sales", pa.Table.from_pylist(sales, SALES))
     engine.view(None, "shops", pa.Table.from_pylist(shops, SHOPS))
-    rows = engine.sql(sql.replace("s.sales", "sales").replace("s.shops", "shops")).toArrow()
+    frame: Any = engine.sql(sql.replace("s.sales", "sales").replace("s.shops", "shops"))
+    rows = rows_of(frame)
     names = rows.schema.names
     kinds = [
         pa.int64() if name in ("n", "total") else rows.schema.field(name).type for name in names

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StructType
 
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.sql.template import template
 from livemart.refresh import views
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.views import BatchViews, SharedViews
+from tests.frames import frame_of
 
 
 class Session:
@@ -55,8 +55,7 @@ def test_a_statement_is_repeated_if_it_ran_in_a_batch_before(
 
     class Statements:
         def sql(self, text: str) -> SimpleNamespace:
-            rows = pa.table({"n": [1]})
-            return SimpleNamespace(toArrow=lambda: rows, schema=StructType())
+            return frame_of(pa.table({"n": [1]}))
 
     def session_for(spark: object, *_: object, is_repeated: bool) -> Statements:
         seen.append(is_repeated)
