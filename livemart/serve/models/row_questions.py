@@ -7,8 +7,10 @@ that is named like a parameter of the path is out of reach of a condition.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import cast, get_args
 
 from livemart.errors import nearest
@@ -147,8 +149,10 @@ def _require_column(model: ServedModel, parameter: str, name: str) -> None:
 
 
 def _require_once(parameter: str, names: Sequence[str]) -> None:
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise _wrong(f"{parameter}: name {twice[0]} once")
+    # On the event loop: a query of 64 KiB may name 30,000 columns.
+    name, times = max(Counter(names).items(), key=itemgetter(1), default=("", 0))
+    if times > 1:
+        raise _wrong(f"{parameter}: name {name} once")
 
 
 def _wrong(detail: str) -> ProblemError:

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from livemart.serve.http.problems import ProblemError
+from livemart.serve.models import row_questions
 from livemart.serve.models.row_questions import read_row_question
 from livemart.store.predicates import ColumnCondition
 from livemart.store.served import ServedModel
@@ -148,3 +149,26 @@ def test_a_column_that_is_not_there_is_refused(parameter: str, text: str, found:
 
     assert caught.value.code == "PARAMETER_WRONG"
     assert caught.value.detail.startswith(found)
+
+
+@pytest.mark.parametrize("parameter", ["select", "order"])
+def test_a_name_is_compared_with_few_others_however_many_there_are(
+    parameter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with all others would keep the event loop busy for seconds."""
+    compared = 0
+
+    class Name(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    monkeypatch.setattr(row_questions, "_items", lambda *_: [Name("shop") for _ in range(1_000)])
+
+    with pytest.raises(ProblemError, match=f"{parameter}: name shop once"):
+        read_row_question(MODEL, [], **{parameter: "shop,shop"})
+
+    assert compared < 20_000
