@@ -94,6 +94,8 @@ def test_a_session_away_from_this_machine_is_secure(tmp_path: Path) -> None:
     [
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://["},
+        {"Origin": ""},
         {"Origin": "http://127.0.0.1:9000"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
