@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 import structlog
 
+from livemart.land.letters.plain_text import one_line
 from livemart.project.graph import short_name
 from livemart.project.node_results import NodeProgress
 from livemart.run import events
@@ -68,10 +69,13 @@ def _plain_values(
 
 
 def _render_text(logger: object, method: str, event: structlog.typing.EventDict) -> str:
-    """`2026-01-01T00:00:00Z info refresh_completed batch_id=42 rows_changed=118`."""
+    """`2026-01-01T00:00:00Z info refresh_completed batch_id=42 rows_changed=118`.
+
+    Any client chooses the path that a refusal names: a terminal must not obey it.
+    """
     opening = [event.pop(key) for key in ("timestamp", "level", "event")]
     keys = {key: value for key, value in event.items() if value is not None}
-    return " ".join([*opening, str(_LOGFMT(logger, method, keys))]).rstrip()
+    return one_line(" ".join([*opening, str(_LOGFMT(logger, method, keys))]).rstrip())
 
 
 class LogWatcher:

@@ -214,6 +214,17 @@ def test_text_is_the_name_and_then_the_keys(capsys: pytest.CaptureFixture[str]) 
     )
 
 
+@pytest.mark.parametrize("sign", ["\r", "\x1b[2J", "\x9b2J", "\u2028", "\u202e"])
+def test_a_terminal_obeys_no_sign_of_a_text(sign: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A path that a client asked for would clear the screen, or write over its own line."""
+    configure_logs("text")
+
+    structlog.get_logger().info("request_refused", path=f"/x{sign}y")
+
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.isprintable() and "path=/x\\" in line
+
+
 def test_words_of_single_models_are_for_debugging(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("json")
     LogWatcher().handle(ModelChanged("model.livemart.panes", "signed"))
