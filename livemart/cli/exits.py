@@ -113,9 +113,12 @@ def reported_errors(
 
 
 def _fail(message: str, code: int, is_debugging: bool) -> NoReturn:
+    from livemart.land.letters.plain_text import plain_lines
+
     if is_debugging:
         traceback.print_exc()
-    click.echo(message, err=True)
+    # A name of a file, a field or a record's value may be in it: a terminal must not obey them.
+    click.echo(plain_lines(message), err=True)
     sys.exit(code)
 
 

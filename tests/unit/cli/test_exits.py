@@ -68,6 +68,22 @@ def test_another_error_of_the_system_is_not_a_full_disk(tmp_path: Path) -> None:
     assert as_full_disk(ValueError("no space"), tmp_path) is None
 
 
+OBEYED = "orders\x1b[2J.jsonl: found 'a\u202eb'"
+
+
+@pytest.mark.parametrize("error", [RefreshError("X", OBEYED, hint="see it"), ValueError(OBEYED)])
+def test_a_terminal_obeys_no_sign_of_an_error(
+    error: Exception, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name of a file, or a value of a record, is in the text of an error."""
+    with pytest.raises(SystemExit), reported_errors({"warehouse": tmp_path}):
+        raise error
+
+    said = capsys.readouterr().err.split("\n")
+    assert all(line.isprintable() for line in said)
+    assert r"orders\x1b[2J.jsonl: found 'a\u202eb'" in said[0] and said[1].startswith("  next: ")
+
+
 def test_a_held_snapshot_ends_with_rows_their_test_and_how_to_see_the_others(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
