@@ -23,7 +23,7 @@ from livemart.serve.models.pull import asked_rows
 from livemart.serve.models.row_cursors import RowCursors, order_kinds
 from livemart.serve.models.row_forms import FORMS
 from livemart.serve.models.row_questions import RowQuestion, read_row_question
-from livemart.serve.models.written_rows import row_place
+from livemart.serve.models.written_rows import MOST_BYTES, row_place
 from livemart.serve.page.chart_view import build_chart
 from livemart.serve.page.charts import (
     Chart,
@@ -102,15 +102,13 @@ def read_rows(
     cursors = RowCursors(part_of(request, Seal), model.name, caller.tenants, which)
     kinds = order_kinds(model, question.order_by)
     since, behind = (None, None) if after is None else cursors.read(after, kinds)
-    page: AskedRows = {**asked, "behind": behind, "limit": limit + 1}
-    rows = view.rows(model.name, **page)
-    note_rows(request, len(rows))
-    shown, next_ = rows[:limit], None
-    if len(rows) > limit:
+    shown, has_more = _read_most(request, view, model.name, limit, {**asked, "behind": behind})
+    next_ = None
+    if has_more:
         here = Position(view.published.snapshot_id, view.mark(model.name))
         next_ = cursors.write(here, row_place(model, in_turn, shown, behind), kinds)
     has_changed = since is not None and not view.is_unchanged(model.name, since, caller.tenants)
-    page_rows = ShownRows(list(shown), question, next_, has_changed)
+    page_rows = ShownRows(shown, question, next_, has_changed)
     return page_rows, _read_chart(request, view, address, asked)
 
 
@@ -176,16 +174,12 @@ def _read_chart(
     is_ordered = address.first("order") is not None or (is_sorted and wish.kind == "bars")
     newest_first = time is not None and not is_ordered and not is_large
     most = MOST_SHOWN if is_large else max(MOST_SHOWN, min(_CHARTED, _CHARTED_VALUES // len(names)))
-    order: AskedRows = {**asked, "columns": tuple(names), "limit": most + 1}
+    order: AskedRows = {**asked, "columns": tuple(names)}
     if newest_first and time is not None:
         order = {**order, "order_by": (time,), "descending": (time,)}
         is_sorted = False
-    rows = view.rows(model.name, **order)
-    note_rows(request, len(rows))
-    scope = ""
-    if len(rows) > most:
-        scope = f"the {'newest' if newest_first else 'first'} {most:,} rows"
-        rows = rows[:most]
+    rows, has_more = _read_most(request, view, model.name, most, order)
+    scope = f"the {'newest' if newest_first else 'first'} {len(rows):,} rows" if has_more else ""
     chart = _choose_chart(address, rows, wish)
     if chart is None:
         return None
@@ -194,6 +188,26 @@ def _read_chart(
     if scope and is_large:
         drawn["caption"] += f" {_FROM_LARGE}"
     return drawn
+
+
+def _read_most(
+    request: Request, view: SnapshotView, name: str, most: int, asked: AskedRows
+) -> tuple[list[ChartRow], bool]:
+    """Return `most` rows of a model at most, and whether there are more.
+
+    Where texts are long, there are fewer: they are in memory all at once.
+    """
+    page: AskedRows = {**asked, "limit": most + 1}
+    rows, size = list[ChartRow](), 0
+    slices = view.row_slices(name, size=MOST_SHOWN + 1, **page)
+    for some in slices:
+        rows += some
+        size += sum(len(str(value)) for row in some for value in row.values())
+        if size > MOST_BYTES and next(slices, None):
+            note_rows(request, len(rows))
+            return rows[:most], True
+    note_rows(request, len(rows))
+    return rows[:most], len(rows) > most
 
 
 def _wish_of(address: ModelAddress) -> ChartWish:

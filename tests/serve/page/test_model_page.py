@@ -240,6 +240,24 @@ def test_a_chart_reads_fewer_rows_of_a_model_with_many_columns(
     assert "The newest 150 rows. Times are UTC." in text
 
 
+def test_a_page_of_long_texts_reads_fewer_rows_and_leads_to_the_others(
+    one: Site, admin: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them are in the memory of the server at once."""
+    monkeypatch.setattr(model_page, "MOST_BYTES", 1)
+    path = "/models/daily_sales?limit=500"
+    first = ask(one, path, admin)
+
+    pages = [len(rows_of(first))]
+    page = first
+    while 'id="next-page"' in page.text:
+        page = ask(one, href_of(page, 'id="next-page"'), admin)
+        pages.append(len(rows_of(page)))
+
+    assert pages == [101, 101, 101, 101, 95]
+    assert "The newest 101 rows." in first.text
+
+
 def test_a_picture_has_a_title_and_a_description_and_its_numbers_as_a_table(
     one: Site, admin: Mapping[str, str]
 ) -> None:
