@@ -55,8 +55,6 @@ def _read_instant(value: object) -> object:
             raise ValueError(
                 "write a time, such as 2026-03-01T12:00; it is UTC without a zone"
             ) from None
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return value
 
 
@@ -484,7 +482,8 @@ def _read_file(path: Path, errors: list[ConfigError]) -> tuple[dict[str, object]
     try:
         values = yaml.safe_load(text) or {}
         node = yaml.compose(text)
-    except yaml.YAMLError as error:
+    # ValueError: a day that no calendar has.
+    except (yaml.YAMLError, ValueError) as error:
         message = " ".join(str(error).split())
         errors.append(ConfigError("WRONG_SETTING", f"{path}: {message}", hint="write valid YAML"))
         return {}, {}
@@ -494,6 +493,10 @@ def _read_file(path: Path, errors: list[ConfigError]) -> tuple[dict[str, object]
         return {}, {}
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     lines = {str(key.value): key.start_mark.line + 1 for key, _ in pairs}
+    for key, value in pairs:
+        # As a value of YAML a time is cut to microseconds, and 20260301 is a number.
+        if key.value == "as_of" and values["as_of"] is not None:
+            values["as_of"] = value.value
     return {str(name): value for name, value in values.items()}, lines
 
 

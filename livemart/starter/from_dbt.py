@@ -397,7 +397,8 @@ def _names(project_dir: Path) -> tuple[str, str]:
 def _read(file: Path) -> Mapping[str, Any]:
     try:
         loaded = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
+    # ValueError: a day that no calendar has.
+    except (yaml.YAMLError, ValueError) as error:
         message = " ".join(str(error).split())
         raise ConfigError("YAML_INVALID", f"{file}: {message}", hint="write valid YAML") from error
     return loaded if isinstance(loaded, Mapping) else {}

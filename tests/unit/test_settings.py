@@ -133,6 +133,31 @@ def test_an_instant_without_a_zone_is_utc(tmp_path: Path) -> None:
     assert (bare.as_of, zoned.as_of) == (expected, expected)
 
 
+@pytest.mark.parametrize("text", ["2026-03-01", "20260301", "2026-03-01T00:00:00.000000000Z"])
+def test_an_instant_in_the_file_is_read_as_on_the_command_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "livemart.yml").write_text(f"as_of: {text}\n")
+
+    in_file = load_settings({}, environ={}, directory=tmp_path)
+    given = load_settings({"as_of": text}, environ={}, directory=tmp_path)
+
+    assert in_file.as_of == given.as_of == datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["2026-03-01T12:00:00.1234567Z", "1772000000", "{a: 1}"])
+def test_an_instant_in_the_file_is_neither_cut_nor_guessed(text: str, tmp_path: Path) -> None:
+    (tmp_path / "livemart.yml").write_text(f"as_of: {text}\n")
+
+    with pytest.raises(ConfigErrors, match=r"livemart\.yml:1: as_of: found "):
+        load_settings({}, environ={}, directory=tmp_path)
+
+
+def test_a_day_of_no_calendar_is_a_mistake_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "livemart.yml").write_text("vars: {since: 2026-02-30}\n")
+
+    with pytest.raises(ConfigErrors, match=r"livemart\.yml: day .* month"):
+        load_settings({}, environ={}, directory=tmp_path)
+
+
 @pytest.mark.parametrize("text", ["x 3", "- a", "{a: "])
 def test_vars_that_are_no_mapping_are_told_what_to_write(text: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigErrors) as caught:

@@ -302,12 +302,13 @@ def test_a_source_names_the_seed_that_would_fill_it(shop: Path, home: Path) -> N
     assert "with the model to be read, materialized as a table: a view is not served:" in report
 
 
+@pytest.mark.parametrize("text", ["name: [shop", "name: shop\nvars: {since: 2026-02-30}"])
 def test_a_folder_without_a_project_and_yaml_that_is_none_are_errors(
-    shop: Path, home: Path
+    text: str, shop: Path, home: Path
 ) -> None:
     with pytest.raises(ConfigError) as missing:
         _adapt(home)
-    _write(shop, {"dbt_project.yml": "name: [shop"})
+    _write(shop, {"dbt_project.yml": text})
     with pytest.raises(ConfigError) as broken:
         _adapt(shop)
 
