@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from livemart.arrow.single_floats import shortest_double
+from livemart.arrow.single_floats import shortest_double, shortest_doubles
 from livemart.arrow.variant_values import python_value
 from livemart.arrow.variants import holds_type, holds_variant, is_variant
 
@@ -31,6 +31,8 @@ def python_tuples(rows: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_float32(column.type):
+        column = shortest_doubles(column)
     if not holds_variant(column.type) and not holds_type(column.type, pa.types.is_float32):
         with suppress(OverflowError, ValueError):
             return list(column.to_pylist())
