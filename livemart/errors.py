@@ -123,6 +123,15 @@ def first_lines(error: object, count: int = 1) -> str:
     return "\n".join(lines[:count])
 
 
+def fault_text(error: BaseException) -> str:
+    """Return the type of an error and the first line of its text.
+
+    >>> fault_text(KeyError("customerkey"))
+    "KeyError: 'customerkey'"
+    """
+    return f"{type(error).__name__}: {first_lines(error)}"
+
+
 def first_names(names: Sequence[str], most: int = 3) -> str:
     """Return the first `most` names, and how many more there are.
 

@@ -13,7 +13,7 @@ import traceback
 import structlog
 
 from livemart.conflicts import may_pass, speaks_of
-from livemart.errors import ConfigError, StateError, causes, first_lines, full_disk
+from livemart.errors import ConfigError, StateError, causes, fault_text, full_disk
 
 VARIABLE = "LIVEMART_OWN_FAULTS"
 # The session ends, or the work was called off: nothing else would run on it either.
@@ -68,7 +68,7 @@ class OwnFaults:
         structlog.get_logger().error(
             event,
             **keys,
-            error=f"{type(error).__name__}: {first_lines(error)}",
+            error=fault_text(error),
             hint="the rows are right, it only took longer; please report this traceback",
             exc_info=error,
         )

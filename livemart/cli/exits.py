@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from livemart.errors import FULL_DISK_WORDS, LivemartError, StateError, first_lines, full_disk
+from livemart.errors import FULL_DISK_WORDS, LivemartError, StateError, fault_text, full_disk
 from livemart.extras import require_extra
 from livemart.settings import Settings, load_settings
 
@@ -107,7 +107,7 @@ def reported_errors(
     except Exception as error:
         if full := as_full_disk(error, place):
             _fail(str(full), full.exit_code, is_debugging)
-        message = f"UNEXPECTED: {type(error).__name__}: {first_lines(error)}"
+        message = f"UNEXPECTED: {fault_text(error)}"
         hint = "run again with --debug for the traceback; if livemart is at fault, please report it"
         _fail(f"{message}\n  next: {hint}", 1, is_debugging)
 

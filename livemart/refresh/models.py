@@ -15,7 +15,7 @@ import structlog
 
 from livemart.delta.tags import REASON, ROWS_CHANGED, STRATEGY, Tag
 from livemart.delta.warehouse import Commit, Warehouse
-from livemart.errors import LivemartError, PlanError, RefreshError, first_lines
+from livemart.errors import LivemartError, PlanError, RefreshError, fault_text
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
@@ -307,7 +307,7 @@ class _Refresher:
             is_known = isinstance(error, LivemartError) or not is_own_fault(error)
             if is_known or not query.stages:
                 raise
-            fault = f"{type(error).__name__}: {first_lines(error)}"
+            fault = fault_text(error)
             state = self._once(query.uncut(query.unique_id, fault), start, before)
             # Only now: an error that the whole meets, too, is the SQL's own.
             self.context.between_batches.own_faults.report(

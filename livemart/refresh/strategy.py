@@ -15,7 +15,7 @@ import pyarrow as pa
 from livemart.arrow.time_zone import TimeZone
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
-from livemart.errors import PlanError, RefreshError, first_lines
+from livemart.errors import PlanError, RefreshError, fault_text
 from livemart.own_faults import is_own_fault
 from livemart.plan.plan import Full, Staged
 from livemart.plan.reasons import Inapplicable, Reason, refusal
@@ -87,7 +87,7 @@ def move(
             # The same text would fail again. The whole, as it is not cut, is another one.
             raise
         elif is_own_fault(error):
-            failure, fault = error, f"{type(error).__name__}: {first_lines(error)}"
+            failure, fault = error, fault_text(error)
             reason = Reason("STRATEGY_FAILED", f"{plan.strategy.name} failed: {fault}", None)
         else:
             raise

@@ -10,7 +10,7 @@ from typing import Literal
 
 import structlog
 
-from livemart.errors import PublishError, first_lines
+from livemart.errors import PublishError, fault_text
 
 Subject = Literal["tokens", "snapshots"]
 
@@ -55,6 +55,6 @@ class Faults:
 def _unexpected(subject: Subject, error: Exception) -> PublishError:
     return PublishError(
         "STORE_UNREACHABLE",
-        f"{subject}: found {type(error).__name__}: {first_lines(error)}",
+        f"{subject}: found {fault_text(error)}",
         hint="see the traceback; if livemart is at fault, please report it",
     )
