@@ -7,8 +7,8 @@ Used by the command `corrections`. A model that says of its rows whether they ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +22,7 @@ from livemart.land.letters.plain_text import one_line
 from livemart.plan.plan import FinalFlag
 from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import Project
+from livemart.run.lateness import instant_of
 from livemart.run.watermarks import read_watermarks
 from livemart.state.snapshots import Snapshot
 
@@ -125,12 +126,16 @@ def find_corrections(
             query, name = stored[unique_id], stored[unique_id].owner.name
             try:
                 mark = read_watermarks(warehouse, flag.relation, before.sources[flag.relation])
-                changed = python_rows(warehouse.changes(query.relation, old.version, new.version))
+                change = warehouse.changes(query.relation, old.version, new.version)
             except (RefreshError, KeyError):
                 unknown[name] = (*unknown.get(name, ()), after.snapshot_id)
                 continue
+            # A plan has names in lower case.
+            names = {column.lower(): column for column in change.column_names}
+            of_table = replace(flag, column=names[flag.column], time=names.get(flag.time or ""))
+            key = [names[column] for column in query.plan.unique_key]
             passed = mark.get(flag.watermark.lower())
-            rows += _corrected(name, after, flag, query.plan.unique_key, passed, changed)
+            rows += _corrected(name, after, of_table, key, passed, python_rows(change))
     return Corrections(tuple(rows), len(flags), unknown)
 
 
@@ -169,7 +174,7 @@ def _corrected(
     passed: datetime | None,
     changed: Sequence[_Row],
 ) -> Iterator[Correction]:
-    names = [name for name in key if name.lower() != flag.column.lower()]
+    names = [name for name in key if name != flag.column]
 
     def identity(row: _Row) -> tuple[Any, ...]:
         # Without a key all columns identify a row. As text, since lists cannot be hashed, and NaN
@@ -179,7 +184,7 @@ def _corrected(
     def correction(old: _Row | None, new: _Row | None) -> Correction:
         row = old or new or {}
         end = _end(row, flag)
-        late_by = passed - end if passed is not None and isinstance(end, datetime) else None
+        late_by = passed - end if passed is not None and end is not None else None
         return Correction(
             model,
             snapshot.snapshot_id,
@@ -209,10 +214,10 @@ def _corrected(
                 yield correction(row, None)
 
 
-def _end(row: _Row, flag: FinalFlag) -> Any:
+def _end(row: _Row, flag: FinalFlag) -> datetime | None:
     """Return the end of a row's window; None if it has none, or in a year that Python lacks."""
     end = row.get(flag.time) if flag.time else None
-    return None if isinstance(end, str) else end
+    return instant_of(end) if isinstance(end, date) else None
 
 
 def _values(row: _Row | None) -> Any:

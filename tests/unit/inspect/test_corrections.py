@@ -124,6 +124,36 @@ def test_rows_without_a_key_may_hold_lists_and_nan(tmp_path: Path) -> None:
     assert tags == [[None, ["y"]], [["x"], None]]
 
 
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us")])
+def test_a_window_may_end_with_a_day_or_a_time_that_names_no_zone(
+    kind: pa.DataType, tmp_path: Path
+) -> None:
+    batches = Batches(tmp_path)
+    ends = pa.array([NOON.replace(hour=0, tzinfo=None)], pa.timestamp("us")).cast(kind)
+    for shops in (["a"], ["b"]):
+        columns = {"window_end": ends, "shop": shops, "is_final": [True]}
+        batches.write(7, pa.table(columns))
+
+    found = batches.find()
+
+    passed = timedelta(hours=12, minutes=7)
+    assert [(row.key["shop"], row.late_by) for row in found.rows] == [("b", passed), ("a", passed)]
+    assert "2026-03-01 00:00:00  12h 7m" in render_corrections(found)
+
+
+def test_columns_may_be_in_any_letter_case(tmp_path: Path) -> None:
+    batches = Batches(tmp_path)
+    for orders in (1, 2):
+        names = ["Window_End", "Shop", "Orders", "Is_Final"]
+        columns = [pa.array([NOON], INSTANT), ["a"], [orders], [True]]
+        batches.write(7, pa.table(columns, names=names))
+
+    (row,) = batches.find().rows
+
+    assert (row.late_by, row.key["Shop"]) == (timedelta(minutes=7), "a")
+    assert row.changes == {"Orders": (1, 2)}
+
+
 def test_final_rows_that_change_come_or_go_are_corrections(batches: Batches) -> None:
     batches.take(7, (5, "a", 3, True), (5, "b", 1, True), (10, "a", 2, False))
     batches.take(9, (5, "a", 4, True), (5, "c", 1, True), (10, "a", 2, False), (15, "a", 1, False))
