@@ -99,11 +99,9 @@ def exact(value: Any) -> str:
     """
     if plotted(value) is None:
         return DASH if value is None else str(value)
-    if isinstance(value, float):
-        is_plain = value == 0 or 1e-4 <= abs(value) < 1e15
-        return f"{value:,.15g}" if is_plain else f"{value:g}"
     # Python would write 1E-7 for 0.0000001.
-    return f"{value:,f}" if isinstance(value, Decimal) else f"{value:,}"
+    text = f"{value:,f}" if isinstance(value, Decimal) else f"{value:,}"
+    return text.removesuffix(".0") if isinstance(value, float) else text
 
 
 def write_marks(marks: Sequence[Decimal]) -> list[str]:
