@@ -12,7 +12,8 @@ its commit there.
     epoch/relation/files/COUNT      dead letters for whole files, COUNT of them there before
 
 A commit of a model's rows also says how they came about and how many changed, so that a batch that
-begins again can tell it.
+begins again can tell it. It says which versions they were computed from, too. If the batch reads
+others by then, it goes on from these.
 
 A new checkpoint has a new epoch, since its batches count from 0 again. A rebuilt model has a new
 generation, since the batch that rebuilds it may have written its table before. (The snapshot log is
@@ -25,8 +26,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 # Facts in the commit of a model: how it was refreshed, why in full, and the count of
-# `Commit.rows_changed`, unless all rows of its table were replaced.
-STRATEGY, REASON, ROWS_CHANGED = "strategy", "reason", "rows_changed"
+# `Commit.rows_changed`, unless all rows of its table were replaced. The last one is the versions
+# that it was computed from, by relation, as JSON.
+STRATEGY, REASON, ROWS_CHANGED, READ = "strategy", "reason", "rows_changed", "read"
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,7 @@ def set_aside(
 
 def refuse_writes_since(
     starts: Mapping[str, Start],
+    states: Mapping[str, ModelState],
     newest: Snapshot,
     stored: Mapping[str, StoredQuery],
     tables: Tables,
@@ -199,6 +200,14 @@ def refuse_writes_since(
 
     Once the row names a later version, no refresh would look at that commit again. For tables that
     dbt writes, the row names the version that was read.
+
+    Args:
+        starts: of the batch, by unique id.
+        states: of its models, by unique id.
+        newest: the frontier.
+        stored: the queries of the project.
+        tables: the warehouse.
+        tags: of the batch.
 
     Raises:
         TableChangedError: TABLE_CHANGED.
@@ -211,6 +220,9 @@ def refuse_writes_since(
             continue
         rebuild = find_rebuild(query, newest, tables, tags)
         generation = start.generation if isinstance(start, Rebuild) else -1
+        state, before = states.get(unique_id), newest.stored.get(unique_id)
+        if state is not None and before is not None and state.generation != before.generation:
+            generation = state.generation
         if rebuild is not None and rebuild.generation > generation:
             raise TableChangedError(
                 "TABLE_CHANGED",

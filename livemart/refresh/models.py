@@ -6,6 +6,7 @@ its state, and nothing is written.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from typing import Protocol
 
 import structlog
 
-from livemart.delta.tags import REASON, ROWS_CHANGED, STRATEGY, Tag
+from livemart.delta.tags import READ, REASON, ROWS_CHANGED, STRATEGY, Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import LivemartError, PlanError, RefreshError, fault_text
 from livemart.failpoints import failpoint
@@ -329,27 +330,42 @@ class _Refresher:
             query.fingerprint, start, versions, ended.state
         ):
             return ended.state
-        state = self._state(query, start, before)
+        state = self._state(query, start, before, versions)
         if len(versions) == len(read):
             self.ended[query.unique_id] = EndedModel(query.fingerprint, start, versions, state)
         return state
 
     def _state(
-        self, query: StoredQuery, start: Refresh | Rebuild, before: ModelState | None
+        self,
+        query: StoredQuery,
+        start: Refresh | Rebuild,
+        before: ModelState | None,
+        read: Mapping[str, int],
     ) -> ModelState:
+        """Return the state of a query; `read`: the versions that this batch reads, by relation."""
         started = time.perf_counter()
-        context, warehouse = self.context, self.context.warehouse
+        context, warehouse, relation = self.context, self.context.warehouse, query.relation
         rebuild = start if isinstance(start, Rebuild) else None
         generation = rebuild.generation if rebuild else (before.generation if before else 0)
-        tag = context.tags.rows(query.relation, generation, query.fingerprint)
-        if warehouse.exists(query.relation) and warehouse.is_tagged(query.relation, tag):
-            commit, said = committed_before(warehouse, query.relation, tag)
+        version = warehouse.version(relation) if warehouse.exists(relation) else -1
+        tag = self._tag(query, generation, read)
+        if version >= 0 and warehouse.is_tagged(relation, tag):
+            commit, said = committed_before(warehouse, relation, tag)
             strategy, code = said.get(STRATEGY, query.plan.strategy.name), said.get(REASON)
+            if READ in said and (read_before := json.loads(said[READ])) != read:
+                # The clock, a table of others or the SQL of an input may have moved since. The
+                # rest goes under another generation: under this one Delta would skip it.
+                inputs = self.inputs.since({**read_before, relation: version})
+                moved = move(context, query, inputs, self._tag(query, generation + 1, read))
+                if moved is not None and moved[0].version > version:
+                    generation += 1
+                    commit, strategy, reason = moved
+                    code = reason.code if reason is not None else None
         elif rebuild is not None or before is None:
             strategy, code = Full.name, rebuild.code if rebuild else None
             tag = tag.moved_by(strategy, code)
             # A rebuild stamps every row with new values, also those that stay as they are.
-            stored = None if query.plan.stamps else self.inputs.newest(query.relation)
+            stored = None if query.plan.stamps else self.inputs.newest(relation)
             commit = refresh_full(context, query, self.inputs, tag, stored)
         else:
             moved = move(context, query, self.inputs, tag)
@@ -362,6 +378,10 @@ class _Refresher:
         if before is not None and rebuild is None and not has_written:
             return carried(before, took_ms)
         return state_after(warehouse, query, commit, strategy, code, took_ms, generation)
+
+    def _tag(self, query: StoredQuery, generation: int, read: Mapping[str, int]) -> Tag:
+        tag = self.context.tags.rows(query.relation, generation, query.fingerprint)
+        return tag.with_metadata({READ: json.dumps(read, sort_keys=True)})
 
 
 def fill_stages(

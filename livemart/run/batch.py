@@ -258,7 +258,9 @@ class BatchRunner:
         questions.ask_views(inputs)
         tags = Tags(self.epoch, batch.landed.batch_id)
         runtime.warehouse.look_again()
-        refuse_writes_since(starts, frontier, runtime.plans.stored, runtime.warehouse, tags)
+        refuse_writes_since(
+            starts, done.states, frontier, runtime.plans.stored, runtime.warehouse, tags
+        )
         if any(rebuild.code == "NEW_MODEL" for rebuild in batch.rebuilds.values()):
             register(runtime.spark, runtime.settings.warehouse, runtime.project)
         snapshot = snapshot_of(batch, runtime, done.states, done.set_aside)

@@ -471,7 +471,7 @@ def test_a_commit_in_the_middle_of_a_batch_replays_it(
 
     def refuse() -> None:
         of_project = queries(project(), {MODEL: "print"})
-        refuse_writes_since({MODEL: start}, snapshot(), of_project, tables, Tags("e", 4))
+        refuse_writes_since({MODEL: start}, {}, snapshot(), of_project, tables, Tags("e", 4))
 
     if is_refused:
         with pytest.raises(TableChangedError, match="while batch 4 was refreshed"):

@@ -22,7 +22,17 @@ from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import Column, Project
 from livemart.refresh import models, strategy
 from livemart.refresh.context import BatchContext, BatchMemory, SqlChanged
-from livemart.refresh.frontier import Broken, LeftAlone, Rebuild, Refresh, Rest, Start, Wait
+from livemart.refresh.frontier import (
+    Broken,
+    LeftAlone,
+    Rebuild,
+    Refresh,
+    Rest,
+    Start,
+    Wait,
+    find_rebuild,
+    refuse_writes_since,
+)
 from livemart.refresh.inputs import PinnedInputs
 from livemart.spark.model_errors import ModelFailedError
 from livemart.state.snapshots import LEFT_OUT, ModelState, SetAside, Snapshot
@@ -60,6 +70,66 @@ def test_a_batch_that_begins_again_tells_what_it_has_committed(tmp_path: Path) -
 
     warehouse.commit(RELATION, diff((9, "x", 0, 1)), older)
     assert _told(warehouse, older) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("read_again", "expected"),
+    [(5, (2, "signed", 0)), (6, (3, "signed", 1)), (7, (2, "signed", 0))],
+    ids=["the same", "another", "another without a change"],
+)
+def test_a_batch_that_begins_again_goes_on_from_the_versions_that_a_commit_was_computed_from(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    read_again: int,
+    expected: tuple[int, str, int],
+) -> None:
+    nodes = {model.unique_id: model for model in (SEED, VIEW, TABLE)}
+    stored = ProjectPlans(Project("m", ".", "m", {}, nodes, {}, {})).stored
+    query, relation, tags = stored[TABLE.unique_id], TABLE.relation, Tags("e", 3)
+    warehouse, rows = Warehouse(tmp_path), pa.table({"id": [1], "name": ["a"]}, schema=SMALL)
+    warehouse.overwrite(relation, rows, Tags("e", 2).rows(relation, 0, query.fingerprint))
+    table_id = warehouse.table_id(relation)
+    before = ModelState(1, query.fingerprint, "full", None, 1, 5, 0, table_id)
+    frontier = replace(FRONTIER, models={SEED.unique_id: BEFORE, TABLE.unique_id: before})
+    moves: list[tuple[int, int]] = []
+
+    def move(
+        context: BatchContext, query: StoredQuery, inputs: PinnedInputs, tag: Tag
+    ) -> tuple[Commit, str, None] | None:
+        moves.append((inputs.old["m.shops"], inputs.old[relation]))
+        if inputs.new["m.shops"] == 7:
+            return None
+        change = diff((len(moves) + 1, "b", 0, 1))
+        return warehouse.commit(relation, change, tag.moved_by("signed")), "signed", None
+
+    monkeypatch.setattr(models, "move", move)
+
+    def attempt(shops: int) -> ModelState:
+        start = find_rebuild(query, frontier, warehouse, tags) or Refresh()
+        states = {SEED.unique_id: replace(BEFORE, version=shops), TABLE.unique_id: before}
+        after = models.refresh_models(
+            BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1),
+            stored,
+            PinnedInputs(warehouse, {"m.shops": 4, relation: 1}, {}, states),
+            frontier,
+            {SEED.unique_id: Refresh(), TABLE.unique_id: start},
+            report=lambda *_: None,
+            before_model=lambda *_: None,
+            attempts=1,
+            runs_again=False,
+        ).states
+        starts = {TABLE.unique_id: start}
+        refuse_writes_since(starts, after, frontier, stored, warehouse, tags)
+        return after[TABLE.unique_id]
+
+    monkeypatch.setattr(warehouse, "exists", lambda name: name == relation)
+    assert attempt(5).version == 2
+    for _ in range(2):
+        state = attempt(read_again)
+        assert (state.version, state.strategy, state.generation) == expected
+    # The third attempt finds the rest that the second has added.
+    assert moves[:2] == [(4, 1), (5, 2)][: len(moves)]
+    assert len(moves) == {5: 1, 6: 2, 7: 3}[read_again]
 
 
 def _told(warehouse: Warehouse, committed: Tag) -> tuple[int, dict[str, str]]:
