@@ -310,6 +310,11 @@ class _Refresher:
                 raise
             fault = fault_text(error)
             state = self._once(query.uncut(query.unique_id, fault), start, before)
+            if query.decides_in_stages:
+                # The whole may have decided otherwise. So no change of a stage leads on from here,
+                # and the next batch computes both.
+                for stage in query.stages:
+                    self.set_aside[stage] = self.aside(stage, stage, fault)
             # Only now: an error that the whole meets, too, is the SQL's own.
             self.context.between_batches.own_faults.report(
                 "strategy_failed", error, model=query.unique_id, strategy=Staged.name

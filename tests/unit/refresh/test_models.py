@@ -469,6 +469,34 @@ def test_a_step_that_fails_costs_its_model_no_more_than_a_full_refresh(
     assert [event["event"] for event in events] == ["strategy_failed"]
 
 
+def test_a_stage_that_decided_otherwise_than_the_whole_is_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE)
+    top = make_model(
+        "model.m.top",
+        compiled_code="with placed as (select shop, any_value(city) as city from m.shops "
+        "group by 1) select city, count(*) as n from placed group by 1",
+    )
+    batches = Batches(tmp_path, monkeypatch)
+    shops = replace(SEED, columns=(Column("city", "string"), Column("shop", "string")))
+    nodes = {shops.unique_id: shops, top.unique_id: top}
+    batches.plans = ProjectPlans(Project("m", ".", "m", {}, nodes, {}, {}))
+
+    def refresh_full(context: Any, query: StoredQuery, *_: Any) -> Commit:
+        if query.stages:
+            raise ZeroDivisionError("of ours")
+        return Commit(0)
+
+    monkeypatch.setattr(models, "refresh_full", refresh_full)
+
+    done = batches.run({shops.unique_id: BEFORE})
+
+    # Both have a state: the model's rows are right, but do not follow from those of its stage.
+    assert done.states.keys() == {*nodes, "stage.m.top__1"}
+    assert done.set_aside["stage.m.top__1"].cause == "stage.m.top__1"
+
+
 @pytest.mark.parametrize("fails", ["stage", "last step"])
 def test_a_strict_model_of_which_a_step_fails_is_not_recomputed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
