@@ -379,7 +379,8 @@ class _Refresher:
             commit, strategy, reason = moved
             code = reason.code if reason is not None else None
         took_ms = ms_since(started)
-        has_written = commit.skipped or commit.rows_changed > 0
+        # A table that was replaced by no rows at all has changed, too.
+        has_written = commit.skipped or commit.version > version
         if before is not None and rebuild is None and not has_written:
             return carried(before, took_ms)
         return state_after(warehouse, query, commit, strategy, code, took_ms, generation)

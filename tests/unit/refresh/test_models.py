@@ -497,6 +497,27 @@ def test_a_stage_that_decided_otherwise_than_the_whole_is_computed_again(
     assert done.set_aside["stage.m.top__1"].cause == "stage.m.top__1"
 
 
+@pytest.mark.parametrize("rows_after", [0, 1])
+def test_a_model_that_is_replaced_by_no_rows_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_after: int
+) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+    batches.plans = ProjectPlans(Project("m", ".", "m", {}, {OTHER.unique_id: OTHER}, {}, {}))
+    rows = pa.table({"id": [1], "name": ["a"]}, schema=SMALL)
+    batches.warehouse.overwrite(OTHER.relation, rows, Tags("e", 2).rows(OTHER.relation))
+
+    def move(context: BatchContext, query: StoredQuery, inputs: Any, tag: Tag) -> object:
+        commit = context.warehouse.overwrite(query.relation, rows.slice(0, rows_after), tag)
+        return commit, "full", None
+
+    monkeypatch.setattr(models, "move", move)
+
+    state = batches.run({OTHER.unique_id: replace(BEFORE, version=1, generation=0)}).states
+
+    after = state[OTHER.unique_id]
+    assert (after.version, after.strategy, after.rows_changed) == (2, "full", rows_after)
+
+
 @pytest.mark.parametrize("fails", ["stage", "last step"])
 def test_a_strict_model_of_which_a_step_fails_is_not_recomputed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
