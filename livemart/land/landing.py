@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.dataset as pds
 
+from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.failpoints import failpoint
@@ -265,6 +266,10 @@ class Landing:
         store = self._manifests()
         watched = self._watched = self._watched or WatchedFiles(self._folder, store.newest_first())
         earlier = store.read(batch_id)
+        if earlier is not None and (taken_out := self._taken_out(earlier)):
+            # Else a source that comes back would go on behind records that never landed.
+            earlier = earlier.without(taken_out)
+            store.write(earlier)
         manifest = earlier or self._new_manifest(batch_id, self._relative(files), watched)
         batch = self._micro_batch(manifest, is_replay=earlier is not None)
         if earlier is None and manifest.deliveries:
@@ -293,6 +298,18 @@ class Landing:
             refusals=self._refusals(manifest, landed),
             drift={name: note.drift for name, note in landed.items() if note.drift},
         )
+
+    def _taken_out(self, manifest: Manifest) -> list[str]:
+        """Return the source tables that left the project before a micro-batch has landed."""
+        tags = Tags(self._epoch, manifest.batch_id)
+        return [
+            name
+            for name in manifest.relations
+            if name not in self._sources
+            and not (
+                self._warehouse.exists(name) and self._warehouse.is_tagged(name, tags.rows(name))
+            )
+        ]
 
     def _micro_batch(self, manifest: Manifest, *, is_replay: bool) -> MicroBatch:
         return MicroBatch(

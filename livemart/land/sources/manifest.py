@@ -7,8 +7,8 @@ first attempt, or says why it cannot.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from livemart.land.sources.delivery import Delivery
@@ -47,6 +47,20 @@ class Manifest:
     def relations(self) -> list[str]:
         """Return the source tables that read something, each once."""
         return list(dict.fromkeys(name for it in self.deliveries for name in it.relations))
+
+    def without(self, names: Collection[str]) -> Manifest:
+        """Return the manifest without some source tables, which go on with a log where they were.
+
+        They are those that left the project before the micro-batch landed.
+        """
+        deliveries, offsets = [], dict(self.offsets)
+        for delivery in self.deliveries:
+            starts = {name: start for name, (start, _) in delivery.receipt.get("read", {}).items()}
+            for name in offsets.keys() & names & set(delivery.relations):
+                offsets[name] = {**offsets[name], **starts}
+            if left := tuple(name for name in delivery.relations if name not in names):
+                deliveries.append(replace(delivery, relations=left))
+        return replace(self, deliveries=deliveries, offsets=offsets)
 
     @property
     def delivered_at(self) -> datetime | None:

@@ -56,6 +56,28 @@ def limited(shop: Shop, count: int) -> None:
     shop.restart()
 
 
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_source_that_left_before_its_batch_landed_misses_nothing_when_it_comes_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    records = lines([order("a"), order("b"), order("c")])
+    write(shop, *records[:2])
+    shop.land(0)
+    write(shop, *records)
+    with monkeypatch.context() as patch, pytest.raises(SourceError, match="SOURCE_UNREADABLE"):
+        patch.setattr(FolderLog, "read", lambda *_: 1 / 0)
+        shop.land(1)
+    every = shop.sources
+
+    for batch_id, sources in ((1, [every[left]]), (2, every)):
+        shop.sources = sources
+        shop.restart()
+        shop.land(batch_id)
+
+    for table in ("orders", "order_events"):
+        assert shop.rows(table, "order_id") == [("a",), ("b",), ("c",)]
+
+
 def test_records_land_by_offset_and_nothing_twice(shop: Shop) -> None:
     write(shop, *lines([order("a"), order("b")]), None, *lines([order("a", 1)]))
     write(shop, *lines([order("c")]), name="orders-1", start=7)
