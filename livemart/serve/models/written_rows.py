@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -47,23 +47,6 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
 
 
 SomeRows = Sequence[Mapping[str, Any]]
-
-
-class RowWriter(Protocol):
-    """Writes the answer to one query, a few rows at a time.
-
-    Args:
-        model: with the columns that are shown.
-        published: the snapshot of the rows.
-    """
-
-    def __init__(self, model: ServedModel, published: Published) -> None: ...
-
-    def write(self, rows: SomeRows) -> int:
-        """Take rows; return about how many bytes they are."""
-
-    def end(self, *, is_truncated: bool, next_: str | None) -> bytes:
-        """Return the body; `is_truncated`: there are more rows, behind the cursor `next_`. Once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +164,12 @@ def row_place(
 
 
 class JsonRows:
-    """A JSON object with the snapshot's head and the rows."""
+    """A JSON object with the snapshot's head and the rows. Like each form, it writes one answer.
+
+    Args:
+        model: with the columns that are shown.
+        published: the snapshot of the rows.
+    """
 
     def __init__(self, model: ServedModel, published: Published) -> None:
         opening = {"model": model.name, "window": None, **snapshot_head(published)}
@@ -190,12 +178,14 @@ class JsonRows:
         self._pieces = [f'{head},"rows":['.encode()]
 
     def write(self, rows: SomeRows) -> int:
+        """Take rows; return about how many bytes they are."""
         text = json_text([json_row(self._model, row) for row in rows])[1:-1]
         separator = "," if len(self._pieces) > 1 else ""
         self._pieces.append(f"{separator}{text}".encode())
         return len(self._pieces[-1])
 
     def end(self, *, is_truncated: bool, next_: str | None) -> bytes:
+        """Return the body; `is_truncated`: there are more rows, behind the cursor `next_`. Once."""
         tail = to_json({"is_truncated": is_truncated, "next": next_})
         return b"".join([*self._pieces, b"],", tail[1:]])
 
@@ -294,6 +284,9 @@ class ParquetRows(ArrowRows):
     ) -> None:
         bounded = [name for name, kind in self._columns if kind not in ("float", "double")]
         pq.write_table(pa.Table.from_batches(batches, schema), sink, write_statistics=bounded)
+
+
+RowWriter = JsonRows | CsvRows | ArrowRows
 
 
 def _arrow_type(kind: str) -> pa.DataType:
