@@ -277,7 +277,7 @@ class Pipeline:
             uncounted.keep(batch)
             batches.append(batch)
 
-        self._report_step("looking for records")
+        self.report(events.StepBegan("looking for records"))
         replays.run(lambda: self._await(collect, "available_now", Interruption()))
         self._refuse_if_stopped()
         return uncounted.merge(batches, self.runtime.log.newest())
@@ -311,7 +311,7 @@ class Pipeline:
             interruption.succeeded()
             self._end_batch(outcome)
 
-        self._report_step("looking for records")
+        self.report(events.StepBegan("looking for records"))
         with self._writing_failures(runner, "refresh"):
             replays.run(lambda: self._await(run, trigger, interruption))
 
@@ -351,9 +351,6 @@ class Pipeline:
                 self.runtime.settings.retention,
             )
         self.report(events.BatchEnded(outcome))
-
-    def _report_step(self, text: str) -> None:
-        self.report(events.StepBegan(text))
 
     def _await(
         self,
