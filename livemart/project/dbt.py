@@ -39,6 +39,7 @@ from livemart.project.profiles import find_profiles
 from livemart.project.questions import Question, QuestionLog
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
 from livemart.project.sessions import NodeSessions, new_session, run_statements
+from livemart.project.yaml_places import by_line
 from livemart.settings import Selection, selection_empty
 from livemart.storage.location import StoragePlace
 
@@ -222,7 +223,9 @@ class Dbt:
             if not (errors or mistakes):
                 self._write_manifest(lambda path: manifest.writable_manifest().write(str(path)))
         if errors or mistakes:
-            raise ConfigErrors([*{str(error): error for error in errors}.values(), *mistakes])
+            refused = {error.message: error for error in errors}
+            in_order = [refused[message] for message in sorted(refused, key=by_line)]
+            raise ConfigErrors([*in_order, *mistakes])
         if run_dependent := read.run_dependent:
             self._take_samples(read, run_dependent, cursor)
             read.renew()

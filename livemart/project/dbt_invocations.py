@@ -98,6 +98,8 @@ class DbtInvocations:
         self._progress = progress
         # The errors that the last invocation reported, besides the one that it raised.
         self._errors: list[str] = []
+        # The places of the errors of the nodes that it compiled, by unique id.
+        self._node_places: dict[str, list[str]] = {}
         self._is_compiling = False
 
     def check_profile(self) -> None:
@@ -151,7 +153,18 @@ class DbtInvocations:
         others: Sequence[Replacement] = (),
     ) -> Iterator[None]:
         """Hold dbt, and let it open our cursors, know our macros and take down questions."""
+        from dbt.task.base import BaseRunner
+
+        handle = BaseRunner.handle_exception
+
+        def placing(runner: Any, error: Exception, context: Any) -> str:
+            if self._is_compiling:
+                # dbt keeps the text of the error alone.
+                self._node_places[context.node.unique_id] = self._places(error)
+            return handle(runner, error, context)
+
         connection = Connection(lambda parameters: questions.cursor(make_cursor(parameters)))
+        others = (*others, (BaseRunner, "handle_exception", placing))
         with (
             _ONE_INVOCATION,
             attached(connection, self.warehouse, questions, before_compile, only, others),
@@ -237,7 +250,18 @@ class DbtInvocations:
             lines = self._quoting(named["file"], named["name"].split(".")[-1])
         elif unset is not None and (where := unset["file"] or _stopped_file(error)) is not None:
             lines = self._quoting(where, unset["name"])
-        return lines or _stopped_at(error)
+        return lines or self._rendered_at(error) or _stopped_at(error)
+
+    def _rendered_at(self, error: object) -> list[str]:
+        """Return the line of a model or macro that dbt rendered when an error stopped it."""
+        files = NodeFiles(self.project_dir, str(self._project_name()))
+        places: list[str] = []
+        for owner, line in _rendered_lines(error):
+            file, written = files.of(owner), _code_of(owner)
+            text = files.text(file)
+            if written and (start := text.find(written)) >= 0:
+                places = [f"{file}:{text.count(chr(10), 0, start) + line}"]
+        return places
 
     def _quoting(self, file: str, name: str) -> list[str]:
         """Return the place of the first line of a file that has a name in quotes, if one has."""
@@ -264,6 +288,7 @@ class DbtInvocations:
         if self.vars:
             common += ["--vars", json.dumps(self.vars, default=str)]
         self._errors, self._is_compiling = [], arguments[0] == "compile"
+        self._node_places = {}
         runner = dbtRunner(manifest=self.manifest, callbacks=[self._on_event])
         try:
             with catch_warnings():
@@ -294,8 +319,7 @@ class DbtInvocations:
     def uncompiled(self, node: Any, message: str) -> ConfigError:
         """Return dbt's error of a node that it cannot compile, which has the file as it is here."""
         file = NodeFiles(self.project_dir, str(self.manifest.metadata.project_name)).of(node)
-        unset = _UNSET.search(message)
-        places = [] if unset is None else self._quoting(file, unset["name"])
+        places = self._node_places.get(node.unique_id, [])
         return self.failed(message.replace(f"({node.original_file_path})", f"({file})"), places)
 
     def _on_event(self, event: Any) -> None:
@@ -346,6 +370,41 @@ def _stopped_file(error: object) -> str | None:
                 node = node or getattr(value, "original_file_path", None)
         trace = trace.tb_next
     return file or node
+
+
+def _code_of(node: object) -> str | None:
+    """Return the text of a node or a macro as it is written, None if it is neither."""
+    if not type(node).__module__.startswith("dbt."):
+        return None
+    return getattr(node, "macro_sql", None) or getattr(node, "raw_code", None)
+
+
+def _rendered_lines(error: object) -> Iterator[tuple[Any, int]]:
+    """Yield the nodes and macros that dbt rendered at an error, with lines, the caller first."""
+    from dbt_common.clients.jinja import CallableMacroGenerator
+    from jinja2 import TemplateSyntaxError
+
+    owner: Any = None
+    while isinstance(error, BaseException):
+        trace = error.__traceback__
+        while trace is not None:
+            values, names = trace.tb_frame.f_locals, trace.tb_frame.f_globals
+            if isinstance(macro := values.get("self"), CallableMacroGenerator):
+                owner = macro.macro
+            # dbt renders a description of a node with the node, too.
+            elif (code := _code_of(values.get("node"))) and values.get("string") == code:
+                owner = values["node"]
+            template = names.get("__jinja_template__")
+            if owner is not None and template is not None:
+                yield owner, template.get_corresponding_lineno(trace.tb_lineno)
+            elif owner is not None and "__jinja_exception__" in names:
+                # Jinja has put its own line in the place of that of Python.
+                yield owner, trace.tb_lineno
+            trace = trace.tb_next
+        if owner is not None and isinstance(error, TemplateSyntaxError):
+            yield owner, error.lineno
+        # dbt raises its own error from that of jinja.
+        error = error.__context__
 
 
 def _close_logs() -> None:

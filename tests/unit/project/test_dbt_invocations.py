@@ -286,6 +286,8 @@ def test_profile_and_target_of_the_environment_give_the_schema(
         ),
         ("packages.yml", "packages:\n", "packages.yml:1: nothing below `packages`"),
         ("selectors.yml", "selectors:\n", "selectors.yml: dbt stopped at this file"),
+        ("models/x.sql", "\n\nselect {{ 1 +\n}}", "models/x.sql:4\n"),
+        ("models/x.sql", "select 1,\n{{ ref() }}", "models/x.sql:2\n"),
         ("macros/x.sql", "{% macro a() %}", "macros/x.sql: dbt stopped at this file"),
         (
             "models/x.yml",
@@ -361,13 +363,22 @@ def test_a_node_that_cannot_be_compiled_has_its_file_and_line(jaffle: Path) -> N
     package = jaffle / "vendored" / "tiny_utils" / "models"
     package.mkdir()
     (package / "x.sql").write_text("select 1 as a,\n  {{ var('no_value') }} as b")
-    (jaffle / "models" / "y.sql").write_text("select\n\n  {{ var('no_word') }} as b")
+    (jaffle / "models" / "y.sql").write_text("\nselect\n\n  {{ var('no_word') }} as b")
+    (jaffle / "models" / "p.sql").write_text("select 1 as a,\n  {{ no_macro(1) }} as b")
+    (jaffle / "models" / "q.sql").write_text("select 1 as a,\n\n  {{ tripled(2) }} as b")
+    (jaffle / "macros" / "z.sql").write_text(
+        "{% macro once() %}{% endmacro %}\n"
+        "{% macro tripled(x) %}\n  {{ x * 3 }}\n  {% if execute %}{{ not_defined(x) }}{% endif %}\n"
+        "{% endmacro %}"
+    )
 
     with pytest.raises(ConfigErrors) as caught:
         Dbt(jaffle).load()
 
-    assert sorted("".join(it.message.splitlines()[:2]) for it in caught.value.errors) == [
-        "models/y.sql:3Compilation Error in model y (models/y.sql)",
+    assert ["".join(it.message.splitlines()[:2]) for it in caught.value.errors] == [
+        "macros/z.sql:4Compilation Error in model q (models/q.sql)",
+        "models/p.sql:2Compilation Error in model p (models/p.sql)",
+        "models/y.sql:4Compilation Error in model y (models/y.sql)",
         "vendored/tiny_utils/models/x.sql:2Compilation Error in model x "
         "(vendored/tiny_utils/models/x.sql)",
     ]
