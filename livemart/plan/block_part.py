@@ -18,9 +18,10 @@ from livemart.plan.cut import Cut, hole_of
 from livemart.plan.reading.correlated import items_of_from
 from livemart.plan.relations.aggregate_calls import aggregate_calls
 from livemart.plan.sql.flatten import Flat, Occurrence
-from livemart.plan.sql.parse import parse, qualified, tokens_of
+from livemart.plan.sql.parse import parse, qualified, tokens_of, words_of
 from livemart.plan.sql.template import Template, template
 from livemart.plan.sql.written import span_of
+from livemart.spark_sql import quoted
 
 _VALUE = "__livemart_value"
 Columns = Mapping[str, tuple[str, ...]]
@@ -43,8 +44,9 @@ _NOT_STORED = re.compile(r"[ ,;{}()\n\t=]")
 class BlockPart:
     """A block of a query as a query by itself, and the places in its text.
 
-    `is_named`: no column has a name that Spark makes up. `rows`: from its FROM to the end of its
-    WHERE; None if that is not known. `behind_groups`: the end of its GROUP BY and HAVING.
+    `plain`: the tree before names of columns were looked up. `is_named`: no column has a name that
+    Spark makes up. `rows`: from its FROM to the end of its WHERE; None if that is not known.
+    `having`: where its HAVING begins, or its GROUP BY ends. `behind_groups`: the end of both.
     `list_end`: the end of its select list. `bare`: behind each output column without an alias, its
     name as written. `ambiguous`: names of output columns that another column that is read has.
     """
@@ -52,11 +54,13 @@ class BlockPart:
     blocks: Blocks
     block: Block
     alone: Flat
+    plain: exp.Query
     tree: exp.Query
     names: tuple[str, ...]
     sources: Mapping[str, tuple[str, ...]]
     begin: int
     rows: TextSpan | None
+    having: int
     behind_groups: int
     list_end: int | None
     bare: Mapping[int, str]
@@ -69,22 +73,21 @@ class BlockPart:
     def select_of_rows(self) -> exp.Select | None:
         """The tree if a stage can be made from its FROM and WHERE, None if it cannot."""
         has_names = self.has_names or self.block.kind in ("value", "branch")
-        is_known = has_names and self.rows is not None and not self.ambiguous
-        return self.tree if is_known and isinstance(self.tree, exp.Select) else None
+        return self.select_of_gates if has_names else None
 
     @property
     def select_of_gates(self) -> exp.Select | None:
         """The tree if a stage can be made from its groups or windows, None if it cannot.
 
-        In the select list, and in an aggregate call, Spark takes a name for that of a column that
-        is read, if there is one.
+        In the select list, in GROUP BY and in an aggregate call, Spark takes a name for that of a
+        column that is read, if there is one.
         """
         if self.rows is None or not isinstance(self.tree, exp.Select):
             return None
-        behind = (self.rows[1], len(self.alone.text))
-        clauses = (self.tree.args.get(name) for name in ("having", "qualify", "order"))
+        behind = (self.having, len(self.alone.text))
+        clauses = (self.plain.args.get(name) for name in ("having", "qualify", "order"))
         calls = [call for it in clauses if it is not None for call in aggregate_calls(it)]
-        spans = [span for call in calls if (span := span_of(call)) and span[0] >= behind[0]]
+        spans = [span for call in calls if (span := span_of(call)) is not None]
         is_clear = self.ambiguous.isdisjoint(self._names_in(behind, without=spans))
         return self.tree if is_clear else None
 
@@ -188,50 +191,53 @@ def block_part(
     """
     flat = Flat(alone.pieces)
     begin = len(flat.text) - (block.end - block.start)
-    tree = parse(flat.text)
-    if not isinstance(tree, exp.Query):
+    plain = parse(flat.text)
+    if not isinstance(plain, exp.Query):
         return None
-    items = [*tree.expressions] if isinstance(tree, exp.Select) else []
+    items = [*plain.expressions] if isinstance(plain, exp.Select) else []
     explicit = {it.alias.lower(): it for it in items if isinstance(it, exp.Alias)}
-    plain = {
+    implicit = {
         it.name.lower(): it
         for it in items
         if isinstance(it, exp.Column) and not isinstance(it.this, exp.Star)
     }
-    has_names = len(items) == len(explicit) + len(plain) and not explicit.keys() & plain.keys()
+    has_names = len(items) == len(explicit) + len(implicit) and not (
+        explicit.keys() & implicit.keys()
+    )
     is_nameless = len(items) == 1 and not has_names and not items[0].is_star
-    places = [_place(it.this) for it in plain.values()]
+    places = [_place(it.this) for it in implicit.values()]
     bare = {end: flat.text[start:end] for start, end in places}
-    outputs = {**explicit, **plain}
-    is_named = all(isinstance(it, exp.Alias | exp.Column | exp.Star) for it in _first(tree))
+    is_named = all(isinstance(it, exp.Alias | exp.Column | exp.Star) for it in _first(plain))
     # The columns of a pivot are written at other places.
-    is_pivoted = any(pivot.find_ancestor(exp.Select) is tree for pivot in tree.find_all(exp.Pivot))
-    tree = qualified(tree, flat.schema(columns))
+    is_pivoted = any(it.find_ancestor(exp.Select) is plain for it in plain.find_all(exp.Pivot))
+    tree = qualified(plain.copy(), flat.schema(columns))
     scopes = traverse_scope(tree)
     if _reads_around(tree):
         return None
     sources: dict[str, tuple[str, ...]] = {}
     rows = list_end = None
     ambiguous: frozenset[str] = frozenset()
-    behind_groups = len(flat.text)
+    having = behind_groups = len(flat.text)
     if isinstance(tree, exp.Select):
         items_read = _sources(scopes[-1], flat, columns)
-        rows, behind_groups, list_end = _rows(flat.text, begin)
+        rows, having, behind_groups, list_end = _rows(flat.text, begin)
         if items_read is None or is_pivoted:
             rows = None
         else:
             sources = items_read
-            ambiguous = _ambiguous(outputs, sources)
+            ambiguous = _ambiguous({**explicit, **implicit}, sources)
     names = tuple(name.lower() for name in tree.named_selects)
     return BlockPart(
         blocks=blocks,
         block=block,
         alone=flat,
+        plain=plain,
         tree=tree,
         names=names,
         sources=sources,
         begin=begin,
         rows=rows,
+        having=having,
         behind_groups=behind_groups,
         list_end=list_end,
         bare=bare,
@@ -290,8 +296,8 @@ def _ambiguous(
     return frozenset(ambiguous)
 
 
-def _rows(text: str, begin: int) -> tuple[TextSpan | None, int, int | None]:
-    """Return the FROM and WHERE of a SELECT, and where its groups and its select list end."""
+def _rows(text: str, begin: int) -> tuple[TextSpan | None, int, int, int | None]:
+    """Return FROM and WHERE of a SELECT, the begin and end of HAVING, the end of its list."""
     outside = outside_of_brackets(text, begin)
     kinds = [token.token_type for token in outside]
     starts = [
@@ -301,14 +307,15 @@ def _rows(text: str, begin: int) -> tuple[TextSpan | None, int, int | None]:
     ]
     end = outside[-1].end + 1 if outside else begin
     if not kinds or kinds[0] is not TokenType.SELECT or len(starts) != 1:
-        return None, end, None
+        return None, end, end, None
     behind = [n for n, kind in enumerate(kinds) if n > starts[0] and kind in _BEHIND_WHERE]
     behind_groups = [n for n in behind if kinds[n] not in _GROUPS]
     rows_end, groups_end = (
         outside[places[0] - 1].end + 1 if places else end for places in (behind, behind_groups)
     )
-    start = outside[starts[0]].start
-    return (start, rows_end), groups_end, outside[starts[0] - 1].end + 1
+    having = [outside[n].start for n in behind if kinds[n] is TokenType.HAVING]
+    start, list_end = outside[starts[0]].start, outside[starts[0] - 1].end + 1
+    return (start, rows_end), (having or [groups_end])[0], groups_end, list_end
 
 
 def _reads_around(tree: exp.Query) -> bool:
@@ -362,14 +369,15 @@ def cut_at_rows(
     stage = numbered(template(flat.cut(0, part.begin), "select ", *listed, " ", *below))
     if groups is not None:
         end = part.behind_groups
-    if part.names_left(end, ordered):
-        # The parser takes an expression of the order for the output that is like it.
+    orders = _orders(part)
+    if orders is None or part.names_left(end, [*ordered, *orders]):
         return None
     if condition is not None:
         end = condition[0]
     word = "" if condition is None else " where"
     edits: dict[TextSpan, str | Template[Occurrence]] = {
-        (start, end): template("from ", hole_of(stage), word)
+        (start, end): template("from ", hole_of(stage), word),
+        **orders,
     }
     for begin, until in ordered:
         if start <= begin < end:
@@ -379,20 +387,28 @@ def cut_at_rows(
         # A column that is selected as it is keeps its name.
         is_kept = until in part.bare and until <= start
         edits[begin, until] = f"{name} as {part.bare[until]}" if is_kept else name
-    instead = edited(part, edits)
-    if groups is not None and _aggregates(instead):
-        return None
-    return put_back(part, stage, instead)
+    return put_back(part, stage, edited(part, edits))
 
 
-def _aggregates(text: Template[Occurrence]) -> bool:
-    """Return True if the rest of a query with groups still asks for a value of its groups.
+def _orders(part: BlockPart) -> dict[TextSpan, str] | None:
+    """Return the outputs by which a query is ordered where their SQL is written in their place.
 
-    The parser takes `order by count(*)` for the output that is like it, so no piece replaces it.
+    The parser has put them there. None if the SQL of one is written otherwise.
     """
-    tree = parse(numbered(text).text)
-    assert isinstance(tree, exp.Select)
-    return any(map(aggregate_calls, clauses(tree, ("where", *ABOVE_GROUPS))))
+    orders: dict[TextSpan, str] = {}
+    text = part.alone.text
+    outputs = {it.alias_or_name.lower(): it.unalias() for it in part.plain.selects}
+    written, meant = (tree.args.get("order") for tree in (part.plain, part.tree))
+    for was, now in zip(written or (), meant or (), strict=True):
+        if isinstance(was.this, exp.Column | exp.Literal) or not isinstance(now.this, exp.Column):
+            continue
+        output = outputs.get(now.this.name.lower())
+        spans = [span_of(it) for it in (was.this, output) if it is not None]
+        words = [words_of(text[slice(*span)]) for span in spans if span is not None]
+        if len(words) < 2 or words[0] != words[1] or spans[0] is None:
+            return None
+        orders[spans[0]] = quoted(now.this.name)
+    return orders
 
 
 def edited(

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 
 from livemart.plan.block_part import (
     ABOVE_GROUPS,
@@ -39,6 +39,7 @@ _BEFORE_STAR = (TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType
 # Around a whole item of GROUP BY; an argument, as in `round(x, 2)`, is taken for one as well.
 _BEFORE_ITEM = (TokenType.GROUP_BY, TokenType.COMMA, TokenType.L_PAREN)
 _BEHIND_ITEM = (TokenType.COMMA, TokenType.R_PAREN, TokenType.WITH, None)
+_HAVING = "having"
 _NUMBERED = re.compile(r"__livemart_[a-z]+_(\d+)")
 
 
@@ -90,13 +91,12 @@ def cut_sets(part: BlockPart) -> Cut | None:
     computed = clauses(select, ("having", *ABOVE_GROUPS))
     if not _take_values_of_groups(part, pieces, computed, keys) or pieces.read_outputs():
         return None
-    groups_end, condition = part.behind_groups, None
+    condition = None
     if having is not None:
-        word = _having_word(part)
-        groups_end, condition = word.start, (word.end + 1, part.behind_groups)
+        condition = (part.having + len(_HAVING), part.behind_groups)
         if not _take_outputs_named(part, pieces, select, condition):
             return None
-    by = (part.rows[1], groups_end)
+    by = (part.rows[1], part.having)
     named = _outputs_named(part, select, by)
     if named is None or _has_places(part, by):
         return None
@@ -320,7 +320,8 @@ def _take_outputs_named(
     """Return False if a condition names an output that is more than one piece of its stage."""
     names = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
     named = part.outputs_in(condition)
-    columns = _starts_of_columns(part.alone.text, condition)
+    written = part.plain.args["having"].find_all(exp.Column)
+    columns = {it.this.meta.get("start") for it in written if not it.table}
     for token in [*part.name_tokens(condition, without=pieces.spans)]:
         if (name := token.text.lower()) in named:
             span = part.span(names[name])
@@ -329,15 +330,6 @@ def _take_outputs_named(
                 return False
             pieces.spans[token.start, token.end + 1] = pieces.spans[span]
     return True
-
-
-def _starts_of_columns(text: str, condition: TextSpan) -> set[int]:
-    """Return where a condition names columns without a table."""
-    opening = "select 1 where "
-    tree = parse(f"{opening}{text[slice(*condition)]}")
-    moved = condition[0] - len(opening)
-    names = [column.this for column in tree.find_all(exp.Column) if not column.table]
-    return {moved + int(name.meta["start"]) for name in names if "start" in name.meta}
 
 
 def _generates(select: exp.Select) -> bool:
@@ -400,15 +392,9 @@ def _having(
         return [], {}
     if having.find(exp.Query) is not None:
         return None
-    span = (_having_word(part).start, part.behind_groups)
+    span = (part.having, part.behind_groups)
     hidden = _outputs_named(part, select, span)
     return None if hidden is None else ([" ", part.alone.cut(*span)], hidden)
-
-
-def _having_word(part: BlockPart) -> Token:
-    assert part.rows is not None
-    tokens = outside_of_brackets(part.alone.text, part.rows[1])
-    return next(it for it in reversed(tokens) if it.token_type is TokenType.HAVING)
 
 
 def _outputs_named(part: BlockPart, select: exp.Select, span: TextSpan) -> dict[str, str] | None:

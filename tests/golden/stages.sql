@@ -68,7 +68,7 @@ region keys=(g) stage_1=(signed groups unique=(__livemart_key_1, __livemart_key_
 
 # title: grouping sets of groups
 select status, customer_id, sum(orders) as orders from (select customer_id, status, count(*) as orders from bronze.orders group by 1, 2) as q group by grouping sets ((status, customer_id), ());
-signed rows keys=(status, customer_id, orders) stage_1=(signed groups keys=(customer_id, status) unique=(customer_id, status)) stage_2=(signed groups unique=(__livemart_key_1, __livemart_key_2, __livemart_set_4)) last=(select __livemart_key_1 as status, __livemart_key_2 as customer_id, __livemart_total_3 as orders from stage_2);
+signed rows keys=(status, customer_id, orders) stage_1=(signed groups keys=(__livemart_column_1, __livemart_column_2) unique=(__livemart_column_1, __livemart_column_2)) stage_2=(signed groups unique=(__livemart_key_4, __livemart_key_5, __livemart_set_7)) last=(select __livemart_key_4 as status, __livemart_key_5 as customer_id, __livemart_total_6 as orders from stage_2);
 
 # title: grouping sets of joined rows
 select r.currency_code, o.status, sum(o.amount) as spent, grouping(o.status) as g from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by rollup (r.currency_code, o.status);
@@ -138,8 +138,24 @@ region keys=(restaurant_id, customer_id);
 select restaurant_id, (select max(d.dish_name) from bronze.dishes as d where d.restaurant_id > r.restaurant_id) as later from bronze.restaurants as r;
 full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
 
-# title: a name that an output has, too
+# title: ranked groups in the order of a total
+select status, count(*) as orders, rank() over (order by count(*) desc) as place from bronze.orders group by status order by count(*) desc;
+staged stage_1=(signed groups keys=(__livemart_key_1) unique=(__livemart_key_1)) last=(select __livemart_key_1 as status, __livemart_total_2 as orders, rank() over (order by __livemart_total_2 desc) as place from stage_1 order by `orders` desc);
+
+# title: sums of sets under the names of their columns
+select coalesce(status, 'all') as status, sum(amount) as amount from bronze.orders group by rollup (status);
+signed rows keys=(status, amount) stage_1=(signed groups unique=(__livemart_key_1, __livemart_set_3)) last=(select coalesce(__livemart_key_1, 'all') as status, __livemart_total_2 as amount from stage_1);
+
+# title: a total under the name of its column
+select sum(amount) as amount from bronze.orders;
+signed rows keys=(amount) stage_1=(signed groups) last=(select __livemart_total_1 as amount from stage_1);
+
+# title: a name among the keys that an output has, too
 select upper(r.currency_code) as currency_code, count(distinct o.customer_id) as n from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by rollup (r.currency_code);
+staged stage_1=(signed rows lookups=1/1 keys=(__livemart_column_2)) last=(select upper(__livemart_column_1) as currency_code, count(distinct __livemart_column_2) as n from stage_1 group by rollup (__livemart_column_1));
+
+# title: a name that an output has, too
+select upper(r.currency_code) as currency_code, count(distinct o.customer_id) as n from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by rollup (r.currency_code) having currency_code > 'A';
 full reason=GLOBAL_AGG;
 
 # title: a column without a name that a table can have
@@ -208,7 +224,7 @@ full reason=GLOBAL_AGG;
 
 # title: a union behind names of its own, in a query with names
 with o as (select restaurant_id, amount from bronze.orders where status = 'placed'), f as (with t as (select restaurant_id, sum(amount) as spent from o group by 1) select 'all' as which, sum(spent) as spent from t union all select 'most', max(spent) from t) select which, spent from f where spent > 0;
-signed rows keys=(which, spent) stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) stage_2=(staged) stage_3=(staged) last=(with f as (select * from stage_3) select which, spent from f where spent > 0);
+signed rows keys=(which, spent) stage_1=(signed groups keys=(restaurant_id) unique=(restaurant_id)) stage_2=(signed groups) stage_3=(staged) last=(with f as (select * from stage_3) select which, spent from f where spent > 0);
 
 # title: distinct totals of groups whose key is not selected
 select distinct sum(amount) as spent, count(*) as orders from bronze.orders group by restaurant_id;

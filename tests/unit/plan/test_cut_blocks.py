@@ -71,6 +71,7 @@ def test_totals_become_one_row_of_plain_aggregates(text: str, stage: str, rest: 
         "select sum(x) from a.t as t",
         "select sum(x) over () as s, count(*) as n from a.t as t",
         "select sum(x) + (select max(z) from a.u) as s from a.t as t",
+        "select sum(x) as k, k as s from a.t as t",
         "select 1 as one from a.t as t",
         "select sum(x) as s",
         "select sum(x) as s from a.t as t union all select 1",
@@ -93,6 +94,14 @@ def test_what_is_no_plain_total_is_not_cut_as_one(text: str) -> None:
             " max(__livemart_column_3) as most, grouping(__livemart_column_1) as g from stage"
             " group by rollup (__livemart_column_1, __livemart_column_2)"
             " having max(__livemart_column_3) > 3 order by Other",
+        ),
+        (
+            "select upper(t.dup) as dup, max(x) as m from a.t as t join a.u as u on t.k = u.k"
+            " group by cube (t.dup) order by max(x)",
+            "select t.dup as __livemart_column_1, x as __livemart_column_2 from a.t as t"
+            " join a.u as u on t.k = u.k",
+            "select upper(__livemart_column_1) as dup, max(__livemart_column_2) as m from stage"
+            " group by cube (__livemart_column_1) order by `m`",
         ),
         (
             "select count(*) as n from a.t as t, a.u where t.k = u.k",
@@ -127,8 +136,9 @@ def test_rows_below_totals_keep_the_columns_that_are_used_above(
         "select k, max(x) as m from a.t as t group by k",
         "select x as m from a.t as t",
         # In the rest these names would mean something else, or nothing.
-        "select upper(t.k) as k, max(x) as m from a.t as t group by rollup (t.k)",
-        "select t.dup, max(x) as m from a.t as t join a.u as u on t.k = u.k group by cube (t.dup)",
+        "select upper(t.k) as k, max(x) as m from a.t as t group by rollup (t.k) order by k",
+        "select t.dup, max(x) as m from a.t as t join a.u as u on t.k = u.k group by cube (t.dup)"
+        " having dup > 1",
         "select max(unknown) as m from a.t as t",
         "select max(x) as m, (select max(z) from a.u) as o from a.t as t",
         "select count(t.*) as m from a.t as t",

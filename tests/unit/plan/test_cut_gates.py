@@ -44,6 +44,18 @@ def first_windows(part: BlockPart) -> Cut | None:
             "select 'all' as kind, __livemart_key_1 as k, __livemart_total_2"
             " / sum(__livemart_total_2) over () as share from stage",
         ),
+        # By the SQL of outputs the rest orders by their names.
+        (
+            "select t.k + 1 as `K`, upper(y) as U, COUNT(*) as n, rank() over (order by count(*))"
+            " as p from a.t as t where x > 1 group by k, upper(y) order by count(*) desc, UPPER(y),"
+            " rank() over (order by count(*)), 2, max(x)",
+            "select t.k as __livemart_key_1, upper(y) as __livemart_key_2, COUNT(*) as"
+            " __livemart_total_3, max(x) as __livemart_total_4 from a.t as t where x > 1"
+            " group by k, upper(y)",
+            "select __livemart_key_1 + 1 as `K`, __livemart_key_2 as U, __livemart_total_3 as n,"
+            " rank() over (order by __livemart_total_3) as p from stage"
+            " order by `n` desc, `u`, `p`, 2, __livemart_total_4",
+        ),
         # A column of a stage that is read has another name than those of this one.
         (
             "select __livemart_key_4, min(x) as m, avg(min(x)) over w as a from (select k as"
@@ -79,12 +91,14 @@ def test_groups_are_a_stage_below_their_windows(text: str, stage: str, rest: str
         # The windows are computed before the rows of a group are made.
         "select k, explode(array(1)) as i, rank() over (order by sum(x)) as p from a.t group by k",
         # The stage has neither this column nor a column of that name.
-        "select k, max(x) as m, rank() over (order by k) as p from a.t group by k order by max(x)",
+        "select k as c, rank() over (order by k) as p from a.t as t group by k order by k",
         "select k, max(x) as `m m`, rank() over (order by k) as p from a.t group by k"
         " having `m m` > 3",
-        # To the parser, the last order is by the output.
-        "select k, count(*) as n, rank() over (order by count(*)) as p from a.t as t group by k"
-        " order by count(*) desc",
+        # To the parser, the last order is by the output, which is written otherwise.
+        "select k, max(x) as m, rank() over (order by max(x)) as p from a.t as t group by k"
+        " order by max(t.x) desc",
+        # The name may be that of the output in the order of a named window.
+        "select k + 1 as k, rank() over w as p from a.t group by k window w as (order by k)",
     ],
 )
 def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
@@ -124,6 +138,16 @@ def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
             " from a.t as t group by code with rollup",
             "select __livemart_key_1 as code, __livemart_total_2 as s from stage",
         ),
+        # Among the keys a name is that of a column, above them it is that of an output.
+        (
+            "select coalesce(k, 'all') as k, grouping(k) as g, max(x) as x from a.t as t"
+            " group by rollup (k) having max(x) > 1 order by grouping(k), max(x)",
+            "select k as __livemart_key_1, grouping(k) as __livemart_total_2, max(x) as"
+            " __livemart_total_3, grouping_id() as __livemart_set_4, count(*) as __livemart_rows"
+            " from a.t as t group by rollup (k)",
+            "select coalesce(__livemart_key_1, 'all') as k, __livemart_total_2 as g,"
+            " __livemart_total_3 as x from stage where __livemart_total_3 > 1 order by `g`, `x`",
+        ),
         # In an aggregate a key has the value of its row.
         (
             "select k, sum(k) as s, k + 1 as more from a.t as t group by rollup (k)",
@@ -158,7 +182,8 @@ def test_groups_of_sets_are_a_stage_with_the_number_of_their_set(
         "select count(*) as n, k, y from a.t as t group by rollup (y), 2 having n > 1",
         "select k, count(*) as n from a.t as t group by 1 with rollup",
         # A name of an output or of a column.
-        "select k + 1 as k, sum(x) as s from a.t as t group by rollup (k)",
+        "select k + 1 as k, sum(x) as s from a.t as t group by rollup (k) having k > 1",
+        "select k + 1 as k, sum(x) as s from a.t as t group by rollup (k) order by k",
         "select k, sum(x) as x from a.t as t group by rollup (k) having x > 1",
         "select k, sum(x) * 2 as s from a.t as t group by rollup (k) having s > 1 or k > 1",
         "select upper(k) as u, sum(x) as s from a.t group by rollup (u) having grouping(u) > 0",
@@ -167,12 +192,9 @@ def test_groups_of_sets_are_a_stage_with_the_number_of_their_set(
         " having day < date'2026-01-01' + interval 1 day",
         "select trunc(y, 'MM') as month, count(*) as n from a.t as t group by rollup (trunc(y,"
         " 'MM')) having timestampadd(month, 1, n) > 3",
-        # To the parser, the order is by the output.
-        "select k, count(*) as n from a.t as t group by rollup (k) order by count(*) desc",
+        # To the parser, the order is by the output, which is written otherwise.
         "select k, grouping(k) as g, count(*) as n from a.t as t group by rollup (k)"
-        " order by grouping(k), k",
-        "select k, count(*) as n, grouping_id() as g from a.t as t group by cube (k)"
-        " order by grouping_id(), n",
+        " order by grouping(t.k), k",
     ],
 )
 def test_groups_of_sets_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:

@@ -163,6 +163,9 @@ _QUERIES = {
             select 'a' as kind, k, count(*) as n from s.t group by k
             union all select 'b', k, count(*) from s.u group by k
         ) as r group by rollup (kind, k)""",
+    "sums of sets under the names of their columns": """
+        select coalesce(t.k, 'all') as k, t.y + 1 as x, sum(t.x) as y from s.t as t
+        group by rollup (t.k, t.y) having sum(t.x) > 1 order by sum(t.x)""",
     "a count of rows that may come twice, whose keys are asked for": """
         select count(*) as n from s.w as w
         where (w.k, w.x) in (select u.k, u.v from s.u as u where u.g <> 'a')""",
@@ -285,7 +288,8 @@ def check_sets_seed(seed: int) -> Plan:
     )  # fmt: skip
     having = chance.choice(["", " having count(*) > 1", f" having n > 1 or q.{one} is null"])
     query = (
-        f"select q.{one} as one, q.{other} as two, count(*) as n, count(q.{counted}) * 2 as m,"
+        f"select q.{one} as {chance.choice(['one', one, other])}, q.{other} as two,"
+        f" count(*) as n, count(q.{counted}) * 2 as m,"
         f" grouping(q.{other}) as g from ({rows}) as q group by {sets}{having}"
     )
     return _check_query(query, seed, 3)
@@ -323,7 +327,7 @@ def check_stepped_seed(seed: int) -> Plan:
     query = chance.choice(
         [
             f"select count(*) as n, count({key}) as m, max({other}) as most from ({rows}) as q",
-            "select count(*) as n, sum(t.x) as total, sum(t.x) * 2 + count(t.y) as other"
+            "select count(*) as n, sum(t.x) as x, sum(t.x) * 2 + count(t.y) as other"
             " from s.t as t inner join s.u as u on t.k = u.k where u.g <> 'a'",
             f"select {key}, max({other}) as most, count(*) as n, grouping({key}) as g"
             f" from ({rows}) as q group by cube ({', '.join(dict.fromkeys((key, other)))})",
@@ -340,7 +344,8 @@ def check_stepped_seed(seed: int) -> Plan:
             " left join s.w as w on w.x = g.n",
             f"select q.{key} as the_key, count(*) as n, rank() over (order by count(*) desc) as r,"
             f" sum(count(*)) over (partition by q.{key}) as total from ({rows}) as q"
-            f" group by q.{key}, q.{other} having count(*) > {chance.randint(0, 1)}",
+            f" group by q.{key}, q.{other} having count(*) > {chance.randint(0, 1)}"
+            f" order by count(*), rank() over (order by count(*) desc), q.{key}",
             f"select q.*, count(*) over (partition by q.{key}) as n,"
             f" max(q.{other}) over (partition by q.{other}, q.{key}) as m from ({rows}) as q",
             f"select count(*) over (partition by q.{key}) as n, max(q.{other}) over"
