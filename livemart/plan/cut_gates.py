@@ -49,13 +49,13 @@ def cut_groups(part: BlockPart) -> Cut | None:
     group = None if select is None else select.args.get("group")
     if select is None or group is None or not any(it.find(exp.Window) for it in _above(select)):
         return None
-    if any(map(group.args.get, ("all", "totals"))) or _has_sets(group):
+    if group.args.get("totals") or _has_sets(group):
         return None
     if _generates(select):
         return None
     pieces = _Pieces(part)
     # A constant key keeps all rows together.
-    columns = [key for key in map(bare, group.expressions) if key.find(exp.Column)]
+    columns = [key for key in map(bare, _keys(part, select, group)) if key.find(exp.Column)]
     keys = {sql_of(key): key for key in columns}
     if not keys or not all(pieces.take(key, "key") for key in keys.values()):
         return None
@@ -287,6 +287,21 @@ def _above(select: exp.Select) -> Iterator[exp.Expr]:
 
 def _has_sets(group: exp.Expr) -> bool:
     return group.find(*SETS) is not None
+
+
+def _keys(part: BlockPart, select: exp.Select, group: exp.Group) -> list[exp.Expr]:
+    """Return the keys of plain groups; none if those of ALL are not certain."""
+    if not group.args.get("all"):
+        return group.expressions
+    keys, outputs = [], {*part.outputs_in((part.begin, len(part.alone.text)))}
+    for written, item in zip(part.plain.selects, select.selects, strict=True):
+        if not aggregate_calls(written):
+            # Spark refuses the name of another output, which may have an aggregate.
+            names = {it.name.lower() for it in written.find_all(exp.Column)}
+            if names & outputs or item.find(exp.Query, exp.Window):
+                return []
+            keys.append(item.unalias())
+    return keys
 
 
 def _has_places(part: BlockPart, span: TextSpan) -> bool:

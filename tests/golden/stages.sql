@@ -138,6 +138,10 @@ region keys=(restaurant_id, customer_id);
 select restaurant_id, (select max(d.dish_name) from bronze.dishes as d where d.restaurant_id > r.restaurant_id) as later from bronze.restaurants as r;
 full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
 
+# title: ranked groups of all that is selected without a total
+select date_trunc('month', ordered_at) as month, sum(amount) as spent, lag(sum(amount)) over (order by date_trunc('month', ordered_at)) as before from bronze.orders group by all;
+staged stage_1=(signed groups keys=(__livemart_key_1) unique=(__livemart_key_1)) last=(select __livemart_key_1 as month, __livemart_total_2 as spent, lag(__livemart_total_2) over (order by __livemart_key_1) as before from (select * except (`__livemart_rows`) from stage_1));
+
 # title: ranked groups in the order of a total
 select status, count(*) as orders, rank() over (order by count(*) desc) as place from bronze.orders group by status order by count(*) desc;
 staged stage_1=(signed groups keys=(__livemart_key_1) unique=(__livemart_key_1)) last=(select __livemart_key_1 as status, __livemart_total_2 as orders, rank() over (order by __livemart_total_2 desc) as place from stage_1 order by `orders` desc);

@@ -44,6 +44,15 @@ def first_windows(part: BlockPart) -> Cut | None:
             "select 'all' as kind, __livemart_key_1 as k, __livemart_total_2"
             " / sum(__livemart_total_2) over () as share from stage",
         ),
+        # An output without a total is a key.
+        (
+            "select t.k + 1 as k, 'a' as a, sum(x) as s, rank() over (order by sum(x)) as p"
+            " from a.t as t group by all having s > 1",
+            "select t.k + 1 as __livemart_key_1, sum(x) as __livemart_total_2, sum(x) as `s`"
+            " from a.t as t group by t.k + 1 having s > 1",
+            "select __livemart_key_1 as k, 'a' as a, __livemart_total_2 as s,"
+            " rank() over (order by __livemart_total_2) as p from stage",
+        ),
         # By the SQL of outputs the rest orders by their names.
         (
             "select t.k + 1 as `K`, upper(y) as U, COUNT(*) as n, rank() over (order by count(*))"
@@ -78,7 +87,12 @@ def test_groups_are_a_stage_below_their_windows(text: str, stage: str, rest: str
     [
         "select k, sum(x) as s from a.t as t group by k",
         "select k, rank() over (order by k) as place from a.t as t",
-        "select k, sum(x) as s, rank() over (order by sum(x)) as p from a.t as t group by all",
+        # Not all that is selected is a key or a total.
+        "select k, sum(x) as s, s + 1 as o, rank() over (order by k) as p from a.t group by all",
+        "select k, 1 as b, b as c, rank() over (order by sum(x)) as p from a.t as t group by all",
+        "select k, rank() over (order by k) as p, sum(x) as s from a.t as t group by all",
+        "select sum(x) as s, rank() over (order by sum(x)) as p from a.t as t group by all",
+        "select y + sum(x) as s, k, rank() over (order by k, sum(x)) as p from a.t group by all",
         "select k, sum(x) as s, rank() over (order by sum(x)) as p from a.t group by rollup (k)",
         "select 1 as k, sum(x) as s, rank() over (order by sum(x)) as p from a.t group by 1",
         # Neither a key nor a total.

@@ -169,6 +169,9 @@ _QUERIES = {
     "a count of rows that may come twice, whose keys are asked for": """
         select count(*) as n from s.w as w
         where (w.k, w.x) in (select u.k, u.v from s.u as u where u.g <> 'a')""",
+    "ranked groups by all": """
+        select t.k as k, count(*) + 1 as n, rank() over (order by count(*), max(t.x)) as place
+        from s.t as t inner join s.u as u on t.k = u.k group by all order by max(t.x)""",
     "groups with constant rows": """
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,
