@@ -30,15 +30,12 @@ from livemart.plan.relations.relation import bare
 from livemart.plan.sql.determinism import function_name
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.functions import GENERATORS
-from livemart.plan.sql.parse import parse, tokens_of
+from livemart.plan.sql.parse import parse
 from livemart.plan.sql.template import Template, separated, template
-from livemart.plan.sql.written import sql_of
+from livemart.plan.sql.written import span_of, sql_of
 from livemart.spark_sql import quoted
 
 _BEFORE_STAR = (TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.DOT)
-# Around a whole item of GROUP BY; an argument, as in `round(x, 2)`, is taken for one as well.
-_BEFORE_ITEM = (TokenType.GROUP_BY, TokenType.COMMA, TokenType.L_PAREN)
-_BEHIND_ITEM = (TokenType.COMMA, TokenType.R_PAREN, TokenType.WITH, None)
 _HAVING = "having"
 _NUMBERED = re.compile(r"__livemart_[a-z]+_(\d+)")
 
@@ -97,10 +94,9 @@ def cut_sets(part: BlockPart) -> Cut | None:
         if not _take_outputs_named(part, pieces, select, condition):
             return None
     by = (part.rows[1], part.having)
-    named = _outputs_named(part, select, by)
-    if named is None or _has_places(part, by):
+    named, groups = _outputs_named(part, select, by), _groups(part, select, by)
+    if named is None or groups is None:
         return None
-    groups = template(" ", part.alone.cut(*by))
     hidden = {**named, pieces.new_name("set"): "grouping_id()"}
     if not pieces.has("total", "count(*)"):
         hidden[COUNT_OF_ROWS] = "count(*)"
@@ -304,14 +300,18 @@ def _keys(part: BlockPart, select: exp.Select, group: exp.Group) -> list[exp.Exp
     return keys
 
 
-def _has_places(part: BlockPart, span: TextSpan) -> bool:
-    """Return True if an item of a clause may be the place of an output: its stage has others."""
-    kinds = [it.token_type for it in tokens_of(part.alone.text) if span[0] <= it.start < span[1]]
-    around = zip([None, *kinds], kinds, [*kinds[1:], None], strict=False)
-    return any(
-        kind is TokenType.NUMBER and before in _BEFORE_ITEM and after in _BEHIND_ITEM
-        for before, kind, after in around
-    )
+def _groups(part: BlockPart, select: exp.Select, by: TextSpan) -> Template[Occurrence] | None:
+    """Return GROUP BY with the SQL of an output instead of its place: its stage has others."""
+    pieces: list[str | Template[Occurrence]] = [" "]
+    position, end = by
+    for item in part.plain.args["group"].expressions:
+        if isinstance(item, exp.Literal):
+            place, value = span_of(item), part.span(select.selects[int(item.name) - 1].unalias())
+            if place is None or value is None:
+                return None
+            pieces += [part.alone.cut(position, place[0]), part.alone.cut(*value)]
+            position = place[1]
+    return template(*pieces, part.alone.cut(position, end))
 
 
 def _take_values_of_groups(

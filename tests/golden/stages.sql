@@ -146,6 +146,10 @@ staged stage_1=(signed groups keys=(__livemart_key_1) unique=(__livemart_key_1))
 select status, count(*) as orders, rank() over (order by count(*) desc) as place from bronze.orders group by status order by count(*) desc;
 staged stage_1=(signed groups keys=(__livemart_key_1) unique=(__livemart_key_1)) last=(select __livemart_key_1 as status, __livemart_total_2 as orders, rank() over (order by __livemart_total_2 desc) as place from stage_1 order by `orders` desc);
 
+# title: sums of sets by the places of outputs
+select status, date_trunc('month', ordered_at) as month, sum(amount) as spent from bronze.orders group by 1, 2 with rollup;
+signed rows keys=(status, month, spent) stage_1=(signed groups unique=(__livemart_key_1, __livemart_key_2, __livemart_set_4)) last=(select __livemart_key_1 as status, __livemart_key_2 as month, __livemart_total_3 as spent from stage_1);
+
 # title: sums of sets under the names of their columns
 select coalesce(status, 'all') as status, sum(amount) as amount from bronze.orders group by rollup (status);
 signed rows keys=(status, amount) stage_1=(signed groups unique=(__livemart_key_1, __livemart_set_3)) last=(select coalesce(__livemart_key_1, 'all') as status, __livemart_total_2 as amount from stage_1);

@@ -152,6 +152,24 @@ def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
             " from a.t as t group by code with rollup",
             "select __livemart_key_1 as code, __livemart_total_2 as s from stage",
         ),
+        # The place of an output that the stage has at another one.
+        (
+            "select count(*) as n, upper(t.k) as u, round(y, 2) as r from a.t as t"
+            " group by cube (round(y, 2)), 2 having n > 1",
+            "select count(*) as __livemart_total_3, upper(t.k) as __livemart_key_2, round(y, 2) as"
+            " __livemart_key_1, grouping_id() as __livemart_set_4 from a.t as t"
+            " group by cube (round(y, 2)), upper(t.k)",
+            "select __livemart_total_3 as n, __livemart_key_2 as u, __livemart_key_1 as r"
+            " from stage where __livemart_total_3 > 1",
+        ),
+        (
+            "select k, upper(y) as u, count(*) as n from a.t as t group by 1, 2 with rollup",
+            "select k as __livemart_key_1, upper(y) as __livemart_key_2, count(*) as"
+            " __livemart_total_3, grouping_id() as __livemart_set_4 from a.t as t"
+            " group by k, upper(y) with rollup",
+            "select __livemart_key_1 as k, __livemart_key_2 as u, __livemart_total_3 as n"
+            " from stage",
+        ),
         # Among the keys a name is that of a column, above them it is that of an output.
         (
             "select coalesce(k, 'all') as k, grouping(k) as g, max(x) as x from a.t as t"
@@ -191,10 +209,9 @@ def test_groups_of_sets_are_a_stage_with_the_number_of_their_set(
         # Neither a key nor a total.
         "select k, sum(x) as s, rank() over (order by y) as p from a.t as t group by rollup (k)",
         "select upper(k) as u, sum(x) as s from a.t as t group by rollup (upper(k)) having k > 1",
-        # The place of an output that the stage has at another one.
-        "select 'a' as a, k, y, sum(x) as s from a.t as t group by 2, rollup (y)",
-        "select count(*) as n, k, y from a.t as t group by rollup (y), 2 having n > 1",
-        "select k, count(*) as n from a.t as t group by 1 with rollup",
+        # Spark takes these for places of outputs, and the parser does not.
+        "select k, y, sum(x) as s from a.t as t group by rollup (1, y)",
+        "select k, y, sum(x) as s from a.t as t group by grouping sets ((k), 2)",
         # A name of an output or of a column.
         "select k + 1 as k, sum(x) as s from a.t as t group by rollup (k) having k > 1",
         "select k + 1 as k, sum(x) as s from a.t as t group by rollup (k) order by k",

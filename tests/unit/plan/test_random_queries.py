@@ -169,6 +169,9 @@ _QUERIES = {
     "a count of rows that may come twice, whose keys are asked for": """
         select count(*) as n from s.w as w
         where (w.k, w.x) in (select u.k, u.v from s.u as u where u.g <> 'a')""",
+    "sets by the places of outputs": """
+        select count(*) as n, t.k as k, t.y + 1 as y from s.t as t
+        group by cube (t.x), 2, 3 having n > 1""",
     "ranked groups by all": """
         select t.k as k, count(*) + 1 as n, rank() over (order by count(*), max(t.x)) as place
         from s.t as t inner join s.u as u on t.k = u.k group by all order by max(t.x)""",
