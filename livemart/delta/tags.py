@@ -12,8 +12,8 @@ its commit there.
     epoch/relation/files/COUNT      dead letters for whole files, COUNT of them there before
 
 A commit of a model's rows also says how they came about and how many changed, so that a batch that
-begins again can tell it. It says which versions they were computed from, too. If the batch reads
-others by then, it goes on from these.
+begins again can tell it. It says which versions they were computed from, too: if the batch reads
+others by then, the rows are computed again.
 
 A new checkpoint has a new epoch, since its batches count from 0 again. A rebuilt model has a new
 generation, since the batch that rebuilds it may have written its table before. (The snapshot log is

@@ -220,9 +220,10 @@ def refuse_writes_since(
             continue
         rebuild = find_rebuild(query, newest, tables, tags)
         generation = start.generation if isinstance(start, Rebuild) else -1
-        state, before = states.get(unique_id), newest.stored.get(unique_id)
-        if state is not None and before is not None and state.generation != before.generation:
-            generation = state.generation
+        if (state := states.get(unique_id)) is not None:
+            before = newest.stored.get(unique_id)
+            if before is None or state.generation != before.generation:
+                generation = state.generation
         if rebuild is not None and rebuild.generation > generation:
             raise TableChangedError(
                 "TABLE_CHANGED",

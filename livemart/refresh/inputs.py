@@ -51,10 +51,6 @@ class PinnedInputs:
         """The changes of the inputs' columns."""
         return InputSchemas(self.warehouse, self.old, self.new)
 
-    def since(self, old: Mapping[str, int]) -> PinnedInputs:
-        """Return the same versions of this batch, with changes that start from other ones."""
-        return PinnedInputs(self.warehouse, old, self.new, self.states)
-
     def at(self, relation: str, version: int) -> PinnedTable:
         """Return a table at a version; models share the opened tables."""
         if (relation, version) not in self._tables:

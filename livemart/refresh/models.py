@@ -354,20 +354,24 @@ class _Refresher:
         generation = rebuild.generation if rebuild else (before.generation if before else 0)
         version = warehouse.version(relation) if warehouse.exists(relation) else -1
         tag = self._tag(query, generation, read)
-        if version >= 0 and warehouse.is_tagged(relation, tag):
+        is_done, is_behind = version >= 0 and warehouse.is_tagged(relation, tag), False
+        if is_done:
+            # Of several attempts the last one counts.
+            while warehouse.is_tagged(relation, self._tag(query, generation + 1, read)):
+                generation += 1
+            tag = self._tag(query, generation, read)
             commit, said = committed_before(warehouse, relation, tag)
+            # The clock, a table of others or the SQL of an input may have moved since.
+            is_behind = said.get(READ, tag.metadata[READ]) != tag.metadata[READ]
+        if is_done and not is_behind:
             strategy, code = said.get(STRATEGY, query.plan.strategy.name), said.get(REASON)
-            if READ in said and (read_before := json.loads(said[READ])) != read:
-                # The clock, a table of others or the SQL of an input may have moved since. The
-                # rest goes under another generation: under this one Delta would skip it.
-                inputs = self.inputs.since({**read_before, relation: version})
-                moved = move(context, query, inputs, self._tag(query, generation + 1, read))
-                if moved is not None and moved[0].version > version:
-                    generation += 1
-                    commit, strategy, reason = moved
-                    code = reason.code if reason is not None else None
-        elif rebuild is not None or before is None:
-            strategy, code = Full.name, rebuild.code if rebuild else None
+        elif rebuild is not None or before is None or is_behind:
+            strategy = Full.name
+            code = rebuild.code if rebuild else "CDF_UNAVAILABLE" if is_behind else None
+            if is_behind:
+                # Under the same one Delta would skip it.
+                generation += 1
+                tag = self._tag(query, generation, read)
             tag = tag.moved_by(strategy, code)
             # A rebuild stamps every row with new values, also those that stay as they are.
             stored = None if query.plan.stamps else self.inputs.newest(relation)
@@ -381,7 +385,7 @@ class _Refresher:
         took_ms = ms_since(started)
         # A table that was replaced by no rows at all has changed, too.
         has_written = commit.skipped or commit.version > version
-        if before is not None and rebuild is None and not has_written:
+        if before is not None and rebuild is None and not (has_written or is_behind):
             return carried(before, took_ms)
         return state_after(warehouse, query, commit, strategy, code, took_ms, generation)
 
