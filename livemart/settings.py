@@ -55,6 +55,8 @@ def _read_instant(value: object) -> object:
             raise ValueError(
                 "write a time, such as 2026-03-01T12:00; it is UTC without a zone"
             ) from None
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return value
 
 
@@ -495,7 +497,8 @@ def _read_file(path: Path, errors: list[ConfigError]) -> tuple[dict[str, object]
     lines = {str(key.value): key.start_mark.line + 1 for key, _ in pairs}
     for key, value in pairs:
         # As a value of YAML a time is cut to microseconds, and 20260301 is a number.
-        if key.value == "as_of" and values["as_of"] is not None:
+        is_time = key.value == "as_of" and isinstance(value, yaml.ScalarNode)
+        if is_time and values["as_of"] is not None:
             values["as_of"] = value.value
     return {str(name): value for name, value in values.items()}, lines
 

@@ -113,13 +113,20 @@ def reported_errors(
 
 
 def _fail(message: str, code: int, is_debugging: bool) -> NoReturn:
-    from livemart.land.letters.plain_text import plain_lines
-
     if is_debugging:
         traceback.print_exc()
-    # A name of a file, a field or a record's value may be in it: a terminal must not obey them.
-    click.echo(plain_lines(message), err=True)
+    _say(message)
     sys.exit(code)
+
+
+def _say(text: str) -> None:
+    """Write a text to standard error.
+
+    A name of a file, a field or a record's value may be in it: a terminal must not obey them.
+    """
+    from livemart.land.letters.plain_text import plain_lines
+
+    click.echo(plain_lines(text.replace("\r\n", "\n").expandtabs(4)), err=True)
 
 
 def finish(done: RunOutcome) -> NoReturn:
@@ -139,7 +146,7 @@ def finish(done: RunOutcome) -> NoReturn:
         if aside.is_left_out:
             continue
         why = aside.message if aside.cause == unique_id else f"waits for {aside.cause}"
-        click.echo(f"set aside {unique_id}: {why}", err=True)
+        _say(f"set aside {unique_id}: {why}")
     sys.exit(done.exit_code)
 
 
@@ -161,7 +168,7 @@ def _name_holding(checks: Mapping[str, TestResult]) -> bool:
             "failed before" if result.failures is None else f"{result.failures} rows"
         )
         place = f" ({result.place})" if result.place else ""
-        click.echo(f"held by {unique_id}: {details}{place}", err=True)
+        _say(f"held by {unique_id}: {details}{place}")
         for row in result.rows:
             click.echo(f"  {row}", err=True)
         if result.status == "fail":

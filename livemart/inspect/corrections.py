@@ -127,13 +127,16 @@ def find_corrections(
             try:
                 mark = read_watermarks(warehouse, flag.relation, before.sources[flag.relation])
                 change = warehouse.changes(query.relation, old.version, new.version)
+                # A plan has names in lower case.
+                names = {column.lower(): column for column in change.column_names}
+                if flag.column not in names:
+                    # No row was final before the model said so.
+                    continue
+                key = [names[column] for column in query.plan.unique_key]
             except (RefreshError, KeyError):
                 unknown[name] = (*unknown.get(name, ()), after.snapshot_id)
                 continue
-            # A plan has names in lower case.
-            names = {column.lower(): column for column in change.column_names}
             of_table = replace(flag, column=names[flag.column], time=names.get(flag.time or ""))
-            key = [names[column] for column in query.plan.unique_key]
             passed = mark.get(flag.watermark.lower())
             rows += _corrected(name, after, of_table, key, passed, python_rows(change))
     return Corrections(tuple(rows), len(flags), unknown)

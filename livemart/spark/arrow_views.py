@@ -20,7 +20,7 @@ from livemart.spark.types import spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# As `spark.sql.execution.arrow.maxRecordsPerBatch` has it, which nothing here changes.
+# As `spark.sql.execution.arrow.maxRecordsPerBatch` has it.
 _ROWS_OF_A_PART = 10_000
 
 
@@ -50,7 +50,8 @@ def to_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
         frame = spark.createDataFrame([], struct)
         make_active(type(spark)._instantiatedSession)
         return frame
-    in_spark = to_arrow_schema(struct, timezone="UTC")
+    is_wide = spark.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
+    in_spark = to_arrow_schema(struct, timezone="UTC", prefers_large_types=is_wide)
     batches = as_structs(aligned).combine_chunks().cast(in_spark).to_batches(_ROWS_OF_A_PART)
     jvm: Any = spark._jvm
     utils = jvm.PythonSQLUtils

@@ -147,8 +147,16 @@ def test_an_instant_in_the_file_is_read_as_on_the_command_line(text: str, tmp_pa
 def test_an_instant_in_the_file_is_neither_cut_nor_guessed(text: str, tmp_path: Path) -> None:
     (tmp_path / "livemart.yml").write_text(f"as_of: {text}\n")
 
-    with pytest.raises(ConfigErrors, match=r"livemart\.yml:1: as_of: found "):
+    with pytest.raises(ConfigErrors, match=r"livemart\.yml:1: as_of: found [0-9'{]"):
         load_settings({}, environ={}, directory=tmp_path)
+
+
+def test_an_instant_of_a_merged_mapping_is_utc(tmp_path: Path) -> None:
+    (tmp_path / "livemart.yml").write_text("<<: {as_of: 2026-03-01T12:00:00}\n")
+
+    merged = load_settings({}, environ={}, directory=tmp_path)
+
+    assert merged.as_of == datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def test_a_day_of_no_calendar_is_a_mistake_of_the_file(tmp_path: Path) -> None:

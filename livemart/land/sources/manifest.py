@@ -55,7 +55,12 @@ class Manifest:
         """
         deliveries, offsets = [], dict(self.offsets)
         for delivery in self.deliveries:
-            starts = {name: start for name, (start, _) in delivery.receipt.get("read", {}).items()}
+            receipt = delivery.receipt
+            starts = {name: start for name, (start, _) in receipt.get("read", {}).items()}
+            for loss in receipt.get("lost", ()):
+                # Their dead letters have not landed either.
+                name, start = loss["partition"], loss["start"]
+                starts[name] = min(start, starts.get(name, start))
             for name in offsets.keys() & names & set(delivery.relations):
                 offsets[name] = {**offsets[name], **starts}
             if left := tuple(name for name in delivery.relations if name not in names):

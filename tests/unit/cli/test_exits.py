@@ -84,6 +84,15 @@ def test_a_terminal_obeys_no_sign_of_an_error(
     assert r"orders\x1b[2J.jsonl: found 'a\u202eb'" in said[0] and said[1].startswith("  next: ")
 
 
+def test_an_excerpt_of_sql_is_written_with_its_lines_and_indents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit), reported_errors({"warehouse": tmp_path}):
+        raise RefreshError("X", "select a\r\n\tfrom b", hint="see it")
+
+    assert capsys.readouterr().err.split("\n")[1] == "    from b"
+
+
 def test_a_held_snapshot_ends_with_rows_their_test_and_how_to_see_the_others(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -154,6 +154,16 @@ def test_columns_may_be_in_any_letter_case(tmp_path: Path) -> None:
     assert row.changes == {"Orders": (1, 2)}
 
 
+def test_no_row_was_final_before_the_model_said_so(tmp_path: Path) -> None:
+    batches = Batches(tmp_path)
+    for shop in ("a", "b"):
+        batches.write(7, pa.table({"window_end": pa.array([NOON], INSTANT), "shop": [shop]}))
+
+    found = batches.find()
+
+    assert (found.rows, found.unknown) == ((), {})
+
+
 def test_final_rows_that_change_come_or_go_are_corrections(batches: Batches) -> None:
     batches.take(7, (5, "a", 3, True), (5, "b", 1, True), (10, "a", 2, False))
     batches.take(9, (5, "a", 4, True), (5, "c", 1, True), (10, "a", 2, False), (15, "a", 1, False))

@@ -41,14 +41,16 @@ def test_a_manifest_comes_back_as_it_was_written(place: StoragePlace) -> None:
 
 
 def test_a_source_that_is_taken_out_goes_on_where_it_was() -> None:
-    both = Delivery("outbox", ("bronze.sales", "bronze.events"), {"read": {"0": [5, 9]}})
+    lost = [{"partition": "0", "start": 4}, {"partition": "1", "start": 2}]
+    receipt = {"read": {"0": [5, 9]}, "lost": lost}
+    both = Delivery("outbox", ("bronze.sales", "bronze.events"), receipt)
     offsets = {name: {"0": 9, "1": 3} for name in both.relations}
     manifest = Manifest(3, datetime(2026, 3, 1, tzinfo=UTC), {}, [both], offsets)
 
     left = manifest.without(["bronze.sales"])
 
     assert left.relations == ["bronze.events"]
-    assert left.offsets == offsets | {"bronze.sales": {"0": 5, "1": 3}}
+    assert left.offsets == offsets | {"bronze.sales": {"0": 4, "1": 2}}
     assert left.without(["bronze.events"]).deliveries == []
     assert left.without(["bronze.sales"]) == left
 
