@@ -6,7 +6,7 @@ Used by the ways to cut a query. A part that names a column of a query around it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,6 +37,7 @@ _GROUPS = frozenset({TokenType.GROUP_BY, TokenType.HAVING})
 # The clauses besides the select list that are computed above groups.
 ABOVE_GROUPS = ("qualify", "windows", "order", "sort", "cluster", "distribute")
 # Delta refuses these signs in the name of a column.
+_AS = re.compile(r"\s*as\b", re.IGNORECASE)
 _NOT_STORED = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -115,6 +116,17 @@ class BlockPart:
         elif text[:start].rstrip().endswith("."):
             return None
         return start, end
+
+    def names_a_field(self, spans: Collection[TextSpan]) -> bool:
+        """Return True if Spark names a field of a struct after one of some pieces of the text."""
+        for row in self.tree.find_all(exp.Struct, exp.Tuple, exp.ArraysZip):
+            if isinstance(row.parent, exp.In) or row.find_ancestor(exp.Group):
+                continue
+            for item in row.iter_expressions():
+                span = self.span(item.expression if isinstance(item, exp.PropertyEQ) else item)
+                if span in spans and not _AS.match(self.alone.text, span[1]):
+                    return True
+        return False
 
     def outputs_in(self, span: TextSpan) -> list[str]:
         """Return the output columns that a piece of the text may name, if no table has them."""
@@ -357,6 +369,8 @@ def cut_at_rows(
     flat, (start, end) = part.alone, part.rows
     ordered = sorted(spans)
     if any(one[1] > other[0] for one, other in pairwise(sorted([*spans, part.rows]))):
+        return None
+    if part.names_a_field(spans):
         return None
     # A column that is written at several places is selected once.
     first = {name: span for span, name in reversed([(it, spans[it]) for it in ordered])}

@@ -216,7 +216,7 @@ def _cut_beside_star(
     if hidden is None or not are_stored(columns):
         return None
     flat, (start, end) = part.alone, part.rows
-    if alias not in part.words(part.rows):
+    if alias not in part.words(part.rows) or part.names_a_field(pieces.spans):
         # The parser has made up its name.
         return None
     windows = {name: span for span, name in pieces.spans.items()}

@@ -115,6 +115,13 @@ def test_what_is_no_plain_total_is_not_cut_as_one(text: str) -> None:
             "select __livemart_column_1 as v, count(distinct __livemart_column_2) as n from stage"
             " group by cube (__livemart_column_1)",
         ),
+        # Fields that have names already.
+        (
+            "select max(struct(y as y, x as other)).y as m from a.t as t",
+            "select y as __livemart_column_1, x as __livemart_column_2 from a.t as t",
+            "select max(struct(__livemart_column_1 as y, __livemart_column_2 as other)).y as m"
+            " from stage",
+        ),
         (
             "with c as (select k, x from a.t), d as (select 1 as one)"
             " select avg(c.x) as s from c where k is distinct from 2",
@@ -147,6 +154,7 @@ def test_rows_below_totals_keep_the_columns_that_are_used_above(
         "select max(i) as m from a.t as t lateral view explode(y) e as i",
         "select max(b) as m from a.t as t (b, c, d, e)",
         "select max(k) as m from a.t as t pivot (max(x), min(x) for y in (1, 2))",
+        "select max(struct(t.x, t.y)).y as m from a.t as t",
     ],
 )
 def test_rows_whose_columns_may_mean_something_else_are_not_cut(text: str) -> None:

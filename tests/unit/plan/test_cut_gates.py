@@ -111,6 +111,10 @@ def test_groups_are_a_stage_below_their_windows(text: str, stage: str, rest: str
         # To the parser, the last order is by the output, which is written otherwise.
         "select k, max(x) as m, rank() over (order by max(x)) as p from a.t as t group by k"
         " order by max(t.x) desc",
+        # Spark names fields after columns.
+        "select k, to_json(struct(k, sum(x))) as s, rank() over (order by k) as p from a.t as t"
+        " group by k",
+        "select arrays_zip(k, y) as z, rank() over (order by k) as p from a.t as t group by k, y",
         # The name may be that of the output in the order of a named window.
         "select k + 1 as k, rank() over w as p from a.t group by k window w as (order by k)",
     ],
@@ -209,6 +213,8 @@ def test_groups_of_sets_are_a_stage_with_the_number_of_their_set(
         # Neither a key nor a total.
         "select k, sum(x) as s, rank() over (order by y) as p from a.t as t group by rollup (k)",
         "select upper(k) as u, sum(x) as s from a.t as t group by rollup (upper(k)) having k > 1",
+        # Spark names the fields after the columns.
+        "select k, (k, sum(x)) as s from a.t as t group by rollup (k)",
         # Spark takes these for places of outputs, and the parser does not.
         "select k, y, sum(x) as s from a.t as t group by rollup (1, y)",
         "select k, y, sum(x) as s from a.t as t group by grouping sets ((k), 2)",
@@ -331,6 +337,8 @@ def test_windows_of_one_partition_are_a_stage_below_the_others(
         " from a.t as t",
         "select max(x) over (partition by k) as m, min(x) over (partition by y) as n,"
         " (select max(z) from a.u) as o from a.t as t",
+        "select struct(t.*, max(x) over (partition by k)) as m, min(x) over (partition by y) as n,"
+        " struct(x) as o from a.t as t",
     ],
 )
 def test_windows_that_gain_nothing_or_may_mean_something_else_are_not_cut(text: str) -> None:
