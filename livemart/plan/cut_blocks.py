@@ -118,13 +118,10 @@ def cut_rows(part: BlockPart, *, has_keys: bool = False) -> Cut | None:
 
 
 def _compared(select: exp.Select) -> Iterator[tuple[str, str]]:
-    """Yield table and name of each column that is compared with another column, also by IN."""
-    for test in select.find_all(exp.EQ, exp.In):
-        sides = [test.this, test.args.get("expression")]
-        if isinstance(test, exp.In):
-            sides = [*test.this.find_all(exp.Column)] if test.args.get("query") else []
-        if all(isinstance(it, exp.Column) for it in sides):
-            yield from ((it.table, it.name.lower()) for it in sides)
+    """Yield table and name of each column that a query compares with another column."""
+    for equal in select.find_all(exp.EQ):
+        if isinstance(equal.left, exp.Column) and isinstance(equal.right, exp.Column):
+            yield from ((it.table, it.name.lower()) for it in (equal.left, equal.right))
 
 
 def cuts_of_blocks(

@@ -74,10 +74,6 @@ signed rows keys=(status, customer_id, orders) stage_1=(signed groups keys=(__li
 select r.currency_code, o.status, sum(o.amount) as spent, grouping(o.status) as g from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by rollup (r.currency_code, o.status);
 signed rows keys=(currency_code, status, spent, g) stage_1=(signed groups lookups=1/1 unique=(__livemart_key_1, __livemart_key_2, __livemart_set_5)) last=(select __livemart_key_1 as currency_code, __livemart_key_2 as status, __livemart_total_3 as spent, __livemart_total_4 as g from stage_1);
 
-# title: a count of rows whose key is asked for
-select count(*) as orders from bronze.orders where restaurant_id in (select r.restaurant_id from bronze.restaurants as r where r.currency_code = 'EUR');
-signed groups stage_1=(region keys=(__livemart_key_1)) last=(select count(*) as orders from stage_1);
-
 # title: counts of counts
 select orders, count(*) as customers from (select customer_id, count(*) as orders from bronze.orders group by 1) as c group by orders;
 signed groups keys=(orders) unique=(orders) stage_1=(signed groups keys=(customer_id) unique=(customer_id)) last=(select orders, count(*) as customers from (select * from stage_1) as c group by orders);

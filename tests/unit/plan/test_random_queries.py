@@ -166,9 +166,6 @@ _QUERIES = {
     "sums of sets under the names of their columns": """
         select coalesce(t.k, 'all') as k, t.y + 1 as x, sum(t.x) as y from s.t as t
         group by rollup (t.k, t.y) having sum(t.x) > 1 order by sum(t.x)""",
-    "a count of rows that may come twice, whose keys are asked for": """
-        select count(*) as n from s.w as w
-        where (w.k, w.x) in (select u.k, u.v from s.u as u where u.g <> 'a')""",
     "sets by the places of outputs": """
         select count(*) as n, t.k as k, t.y + 1 as y from s.t as t
         group by cube (t.x), 2, 3 having n > 1""",
