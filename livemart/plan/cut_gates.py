@@ -289,6 +289,9 @@ def _keys(part: BlockPart, select: exp.Select, group: exp.Group) -> list[exp.Exp
     """Return the keys of plain groups; none if those of ALL are not certain."""
     if not group.args.get("all"):
         return group.expressions
+    if "all" in {*part.names, *(name for names in part.sources.values() for name in names)}:
+        # Spark groups by the column.
+        return []
     keys, outputs = [], {*part.outputs_in((part.begin, len(part.alone.text)))}
     for written, item in zip(part.plain.selects, select.selects, strict=True):
         if not aggregate_calls(written):

@@ -91,6 +91,7 @@ def test_groups_are_a_stage_below_their_windows(text: str, stage: str, rest: str
         "select k, sum(x) as s, s + 1 as o, rank() over (order by k) as p from a.t group by all",
         "select k, 1 as b, b as c, rank() over (order by sum(x)) as p from a.t as t group by all",
         "select k, rank() over (order by k) as p, sum(x) as s from a.t as t group by all",
+        "select k as `all`, sum(x) as s, rank() over (order by sum(x)) as p from a.t group by all",
         "select sum(x) as s, rank() over (order by sum(x)) as p from a.t as t group by all",
         "select y + sum(x) as s, k, rank() over (order by k, sum(x)) as p from a.t group by all",
         "select k, sum(x) as s, rank() over (order by sum(x)) as p from a.t group by rollup (k)",
