@@ -124,7 +124,7 @@ class BlockPart:
                 continue
             for item in row.iter_expressions():
                 span = self.span(item.expression if isinstance(item, exp.PropertyEQ) else item)
-                if span in spans and not _AS.match(self.alone.text, span[1]):
+                if span is not None and span in spans and not _AS.match(self.alone.text, span[1]):
                     return True
         return False
 

@@ -356,7 +356,7 @@ class _Refresher:
         tag = self._tag(query, generation, read)
         is_done, is_behind = version >= 0 and warehouse.is_tagged(relation, tag), False
         if is_done:
-            # Of several attempts the last one counts.
+            # The last of several attempts counts.
             while warehouse.is_tagged(relation, self._tag(query, generation + 1, read)):
                 generation += 1
             tag = self._tag(query, generation, read)

@@ -71,8 +71,8 @@ def test_a_shape_without_a_rule_has_its_own_reason(sql: str, code: str) -> None:
             None,
         ),
         (
-            "select shop, sum(sum(amount)) over (order by shop) as n, rank() over (order by shop) as p"
-            " from s.sales group by all",
+            "select shop, sum(sum(amount)) over (order by shop) as n,"
+            " rank() over (order by shop) as p from s.sales group by all",
             "sum(sum(sales.amount)) over (order by sales.shop): without a partition, its frame is "
             "found among all rows",
             "partition by a key, if a value of each key alone is meant; else group in a subquery, "
