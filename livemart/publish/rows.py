@@ -147,7 +147,7 @@ def _apply_to_keyed(
             _execute_many(connection, sa.insert(table), table, list(new.values()))
     except KeyNotUniqueError as error:
         raise RowsDifferError(model.name) from error
-    tenant_of = _tenant_reader(model)
+    tenant_of, kinds = _tenant_reader(model), model.kinds
     changes: list[RowChange] = []
     for key, row in old.items():
         after = new.get(key)
@@ -159,10 +159,12 @@ def _apply_to_keyed(
         if before is None or tenant_of(before) != tenant_of(row):
             changes.append(RowChange("insert", tenant_of(row), after_row))
             continue
+        # Parsed JSON is compared as text: in Python 1, 1.0 and True are equal.
         replaced = {
             name: value
             for name, value in _json_row(model, before, dialect_name).items()
             if value != after_row[name]
+            or (kinds[name] == "json" and write_json(value) != write_json(after_row[name]))
         }
         changes.append(RowChange("update", tenant_of(row), after_row, replaced))
     return changes

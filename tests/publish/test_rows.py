@@ -11,11 +11,14 @@ import pytest
 import sqlalchemy as sa
 
 from livemart.arrow.bags import WEIGHT
+from livemart.arrow.types import plain_table
 from livemart.publish.insert import KeyNotUniqueError
 from livemart.publish.rows import RowsDifferError, apply_change, fill
+from livemart.store.column_types import write_json
 from livemart.store.schema import Layout, bag_column, served_table
 from livemart.store.served import ServedModel
 from livemart.store.store import Store
+from tests.unit.arrow.test_variants import nested
 
 COLUMNS = (("n", "bigint"), ("shop", "string"), ("amount", "bigint"))
 KEYED = Layout("served_keyed", ServedModel("sales", COLUMNS, ("n",), "shop"))
@@ -138,6 +141,28 @@ def test_an_update_keeps_what_it_replaced_and_no_more(connection: sa.Connection)
 
     names = [name for name, _ in KEYED.model.columns]
     assert [change.replaced for change in told] == [{names[2]: 10}]
+
+
+def test_an_update_keeps_each_value_that_json_writes_in_another_way(
+    connection: sa.Connection,
+) -> None:
+    texts = ["true", "1", "1e0", '{"a":[1e0]}', '{"a":[1]}', '{"a":[true]}', "0", "false"]
+    layout = Layout(
+        "served_variants", ServedModel("m", (("n", "int"), ("v", "json")), ("n",), None)
+    )
+
+    def rows(texts: list[str], weight: int) -> pa.Table:
+        weights = pa.repeat(pa.scalar(weight, pa.int64()), len(texts))
+        shown = {"n": range(len(texts)), "v": plain_table(nested(*texts))["v"], WEIGHT: weights}
+        return pa.table(shown)
+
+    fill(connection, layout, [rows(texts, 1)], lambda: None)
+    new = [*texts[1:], texts[0]]
+
+    told = apply_change(connection, layout, pa.concat_tables([rows(texts, -1), rows(new, 1)]))
+
+    replaced = [write_json((change.replaced or {}).get("v")) for change in told]
+    assert replaced == [text.replace("1e0", "1.0") for text in texts]
 
 
 def test_a_row_that_goes_to_another_tenant_is_deleted_for_the_first(
