@@ -6,7 +6,7 @@ Used by the server and by `status`. Whose rows they are is decided in `predicate
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import sqlalchemy as sa
@@ -70,9 +70,10 @@ class StoreReader:
         Raises:
             PublishError: STORE_UNREACHABLE; STORE_EMPTY, if nothing was published yet.
         """
-        with self._begin() as connection:
+        with self._begin() as connection, ExitStack() as readings:
             published = self._require_published(connection)
-            yield SnapshotView(connection, published, self._read_models(connection, published))
+            models = self._read_models(connection, published)
+            yield SnapshotView(connection, published, models, readings)
 
     @contextmanager
     def _begin(self) -> Iterator[Connection]:

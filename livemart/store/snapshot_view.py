@@ -6,6 +6,7 @@ Used by the server for every answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain, islice
@@ -41,13 +42,22 @@ _SECONDS_LONG = 19
 
 
 class SnapshotView:
-    """One snapshot, in one read transaction. Not to be shared between threads."""
+    """One snapshot, in one read transaction. Not to be shared between threads.
+
+    `readings` ends before the transaction. A reading of rows that an error holds would else keep
+    SQLite in this snapshot, and its end would break a later transaction of PostgreSQL.
+    """
 
     def __init__(
-        self, connection: Connection, published: Published, models: Mapping[str, StoredModel]
+        self,
+        connection: Connection,
+        published: Published,
+        models: Mapping[str, StoredModel],
+        readings: ExitStack,
     ) -> None:
         self.published = published
         self._connection = connection
+        self._readings = readings
         self._dialect = connection.dialect.name
         self._models = models
 
@@ -268,7 +278,8 @@ class SnapshotView:
         # A few rows are not worth a cursor of PostgreSQL.
         is_long = limit is None or limit > size
         options = {"yield_per": size} if is_long else {}
-        with self._connection.execute(query, execution_options=options) as result:
+        reading = self._connection.execute(query, execution_options=options)
+        with self._readings.enter_context(reading) as result:
             if served.row_key:
                 rows = (dict(zip(names, row, strict=True)) for row in result)
             else:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
+import pyarrow as pa
 import pytest
 from sqlalchemy import event
 
@@ -66,3 +68,22 @@ def test_a_reader_that_is_closed_lets_who_reads_come_to_the_end(store_url: str) 
         assert len(opened) == 1
 
     assert opened == []
+
+
+def test_rows_that_are_still_read_at_the_end_of_a_snapshot_disturb_no_later_one(
+    store_url: str, reader: StoreReader
+) -> None:
+    """An error holds the reading that it ended, while another one gets its connection."""
+    fill_store(store_url, {"m": pa.table({"n": [1, 2, 3]})}, {"m": ("n",)})
+    with reader.snapshot() as view:
+        slices = view.row_slices("m", size=1, tenants=None)
+        next(slices)
+    fill_store(store_url, {"m": pa.table({"n": [1, 2, 3, 4]})}, {"m": ("n",)}, 2)
+
+    with reader.snapshot() as view:
+        first = view.rows("m", tenants=None)
+        cast(Generator[object], slices).close()
+        rows = view.rows("m", tenants=None)
+
+    assert view.published.snapshot_id == 2
+    assert len(first) == len(rows) == 4
