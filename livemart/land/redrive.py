@@ -26,8 +26,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
 from livemart.land.hand_over import hand_over_below
 from livemart.land.letters.redriven import LETTER_KEY, letter_key, mark
-from livemart.land.records.csv_rows import split_records
-from livemart.land.records.judge import kept_text
+from livemart.land.records.judge import KEPT_RECORD_BYTES, kept_text
 from livemart.land.records.origin import read_origin
 from livemart.land.records.parse import RECORD_FORMATS, LineFormat
 from livemart.land.records.runs import CutLine
@@ -225,7 +224,9 @@ class Originals:
         self, landing: StoragePlace, record_format: Format, letters: Iterable[Mapping[str, Any]]
     ) -> None:
         self._folder = open_landing(landing)
-        self._format = record_format
+        line_format = RECORD_FORMATS[record_format]
+        assert isinstance(line_format, LineFormat), record_format
+        self._format = line_format
         self._headers: dict[str, bytes | None] = {}
         needed: dict[str, set[int]] = {}
         for letter in letters:
@@ -246,14 +247,14 @@ class Originals:
         origin = read_origin(letter["origin"])
         record = self._read.get((origin.place.name, origin.number)) if origin else None
         # A file that was changed since, or a record that no memory holds.
-        if record is None or isinstance(record, CutLine) or kept_text(record) != letter["record"]:
+        if record is None or isinstance(record, CutLine):
             return None
-        return record
+        is_same = (kept_text(record), len(record)) == (letter["record"], letter["record_bytes"])
+        return record if is_same else None
 
     def header(self, letter: Mapping[str, Any]) -> bytes | None:
         """Return the header that a record needs: empty for JSON and text, None if it is gone."""
-        line_format = RECORD_FORMATS[self._format]
-        if not isinstance(line_format, LineFormat) or not line_format.has_header:
+        if not self._format.has_header:
             return b""
         origin = read_origin(letter["origin"])
         if origin is None:
@@ -276,15 +277,18 @@ class Originals:
             return
         try:
             with on_this_machine(place) as path:
-                is_of_elements = self._format == "json" and is_array(path)
+                is_of_elements = self._format.may_be_array and is_array(path)
                 runs = read_elements(path) if is_of_elements else read_lines(path)
                 lines = (line for run in runs for line in run.lines)
-                yield from split_records(lines) if self._format == "csv" else lines
+                yield from self._format.split(lines)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return
 
 
 def _is_whole(letter: Mapping[str, Any]) -> bool:
-    """Return whether a letter keeps its whole record unchanged."""
-    record = letter["record"]
-    return record is not None and len(str(record).encode()) == letter["record_bytes"]
+    """Return whether a letter keeps its whole record unchanged.
+
+    Escapes can make the text of a part as long as the whole record.
+    """
+    record, size = letter["record"], letter["record_bytes"]
+    return record is not None and len(str(record).encode()) == size <= KEPT_RECORD_BYTES

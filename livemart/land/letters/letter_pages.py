@@ -18,6 +18,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.land.letters.chosen_letters import LetterChoice, letter_batches, letter_relations
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.letters.redriven import LETTER_KEY, is_one_of, letter_key, marks_of, near
+from livemart.land.records.judge import KEPT_RECORD_BYTES
 
 _KEYS = pa.schema([LETTERS.field(name) for name in LETTER_KEY])
 # The newest first, and no two letters of one table at the same place.
@@ -164,9 +165,11 @@ def _whole(warehouse: Warehouse, relation: str, keys: pa.Table) -> dict[tuple[An
         for row in rows.filter(is_one_of(rows, keys)).to_pylist():
             key, record = letter_key(row), row["record"]
             mark = marks.get(key, {})
+            # Escapes can make the text of a part as long as the whole record.
+            most = min(len((record or "").encode()), KEPT_RECORD_BYTES)
             letters[key] = Letter(
                 **row,
-                is_cut=record is not None and (row["record_bytes"] or 0) > len(record.encode()),
+                is_cut=record is not None and (row["record_bytes"] or 0) > most,
                 redriven_at=mark.get("redriven_at"),
                 redriven_in=mark.get("file"),
             )

@@ -26,7 +26,7 @@ from livemart.land.records.columns import (
     misleads_decimals,
     text_type,
 )
-from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
+from livemart.land.records.csv_rows import Header, Line, read_csv_rows, read_header, split_records
 from livemart.land.records.debezium.change_record import ChangeRecords
 from livemart.land.records.exact_values import MalformedError, decode_text, parse_json
 from livemart.land.records.judge import Chunk, Group, judge, malformed
@@ -40,6 +40,7 @@ from livemart.land.records.typed.parquet_rows import parquet_spans, read_parquet
 from livemart.project.sources import TEXT_COLUMN
 
 _RUN_RECORDS = 8_192
+_Split = Callable[[Iterable[Line]], Iterator[Line]]
 
 
 def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
@@ -108,11 +109,13 @@ def _by_arrow(
 class LineFormat:
     """How records of a format are read from runs of lines.
 
-    `read`: yields them typed; `has_header`: the first record of a file says what the others hold;
-    `may_be_array`: a file may be one array, whose elements are the records.
+    `read`: yields them typed; `split`: yields the records of numbered lines as they are kept;
+    `has_header`: the first record of a file says what the others hold; `may_be_array`: a file may
+    be one array, whose elements are the records.
     """
 
     read: Callable[[Group, Iterable[Lines]], Iterator[Chunk]]
+    split: _Split
     has_header: bool = False
     may_be_array: bool = False
 
@@ -143,16 +146,16 @@ def typed_chunks(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
 
 def _read_lines(
     read: Callable[[Group, Sequence[tuple[int, bytes]]], Chunk],
-    content_of: Callable[[bytes], bytes],
+    split: _Split,
     group: Group,
     runs: Iterable[Lines],
 ) -> Iterator[Chunk]:
-    """Yield lines, each a separate record, but for those without content."""
+    """Yield lines, each a separate record."""
     for run in runs:
         if run.problem:
             yield _broken_end(group, run)
             continue
-        lines = [(number, text) for number, raw in run.lines if (text := content_of(raw))]
+        lines = list(split(run.lines))
         for start in range(0, len(lines), _RUN_RECORDS):
             yield read(group, lines[start : start + _RUN_RECORDS])
 
@@ -162,12 +165,16 @@ def _read_text(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
     return read_one_by_one(group, lines, lambda content: {TEXT_COLUMN: decode_text(content)})
 
 
-def _stripped(line: bytes) -> bytes:
-    return line if isinstance(line, CutLine | KeyedLine) else line.strip()
+def _split_json(lines: Iterable[Line]) -> Iterator[Line]:
+    for number, line in lines:
+        if text := line if isinstance(line, CutLine | KeyedLine) else line.strip():
+            yield number, text
 
 
-def _without_return(line: bytes) -> bytes:
-    return line if isinstance(line, CutLine) else line.removesuffix(b"\r")
+def _split_text(lines: Iterable[Line]) -> Iterator[Line]:
+    for number, line in lines:
+        if text := line if isinstance(line, CutLine) else line.removesuffix(b"\r"):
+            yield number, text
 
 
 def _read_csv(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
@@ -202,10 +209,12 @@ def _broken_end(group: Group, run: Lines) -> Chunk:
 
 # By the word of `format:`; the project's list of words is the same.
 RECORD_FORMATS: Mapping[str, LineFormat | FileFormat] = {
-    "json": LineFormat(partial(_read_lines, read_json_lines, _stripped), may_be_array=True),
+    "json": LineFormat(
+        partial(_read_lines, read_json_lines, _split_json), _split_json, may_be_array=True
+    ),
     # A quoted field may hold line ends, and the header is at the beginning.
-    "csv": LineFormat(_read_csv, has_header=True),
-    "text": LineFormat(partial(_read_lines, _read_text, _without_return)),
+    "csv": LineFormat(_read_csv, split_records, has_header=True),
+    "text": LineFormat(partial(_read_lines, _read_text, _split_text), _split_text),
     "parquet": FileFormat(read_parquet, parquet_spans),
     "avro": FileFormat(read_avro),
 }

@@ -216,6 +216,16 @@ def test_bytes_that_are_no_text_are_exported_as_they_were(shop: Mended) -> None:
     assert redriven.read_bytes() == b'{"id":"\xff","n":1}\n'
 
 
+def test_lines_with_blanks_around_them_are_read_again(shop: Mended) -> None:
+    shop.deliver_and_land("notes/1.jsonl", b'  {"id":"\xff","n":1}\t\r\n')
+    shop.deliver_and_land("table/1.csv", b"id,n\r\n\xff,1\r\n")
+    shop.deliver_and_land("lines/1.log", b" \xff \r\n")
+
+    assert shop.redrive().records == 3
+    contents = [path.read_bytes() for path in sorted(shop.folder.glob("*/redrive-*"))]
+    assert contents == [b" \xff \n", b'{"id":"\xff","n":1}\n', b"id,n\n\xff,1\n"]
+
+
 def test_an_export_that_is_none_is_refused_before_anything_is_handed_over(shop: Mended) -> None:
     shop.deliver_and_land("notes/1.jsonl", "{broken\n")
     (line,), _ = shop.export()
@@ -263,13 +273,16 @@ def test_a_record_that_is_not_there_any_more_is_none_and_never_another_one(landi
         letter_of("orders/gone.jsonl:2", LONG),
         # Its file was changed since.
         letter_of("orders/1.jsonl:2", LONG.replace(b"id", b"ID")),
+        letter_of("orders/1.jsonl:2", LONG + b" "),
+        # The cut is within a letter: its escape makes the text as long as the record.
+        letter_of("orders/gone.jsonl:3", b"x" * 8_191 + "éab".encode()),
         # It stands for a whole file.
         letter(1, origin="orders/1.jsonl", record=None, record_bytes=None),
     ]
 
     originals = Originals(landing, "json", letters)
 
-    assert [originals.record(it) for it in letters] == [None] * 3
+    assert [originals.record(it) for it in letters] == [None] * 5
 
 
 def test_a_record_of_csv_comes_with_the_header_of_its_file(landing: Path) -> None:

@@ -18,6 +18,7 @@ from livemart.land.letters.chosen_letters import LetterChoice
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.letters.letter_pages import LetterPage, read_letter_page
 from livemart.land.letters.redriven import mark
+from livemart.land.records.judge import kept_text
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BRONZE, RAW = "bronze._dead_letters", "raw._dead_letters"
@@ -135,12 +136,15 @@ def test_a_record_that_is_not_kept_whole_says_so(tmp_path: Path) -> None:
             letter(0, record="é" * 10, record_bytes=20),
             letter(1, record="é" * 10, record_bytes=21),
             letter(2, record=None, record_bytes=None),
+            # Escaped: the text of the part is longer than the record.
+            letter(3, record=kept_text(b"\0" * 9_000), record_bytes=9_000),
+            letter(4, record=kept_text(b"\0"), record_bytes=1),
         ],
     )
 
     page = read_letter_page(warehouse, LetterChoice(), limit=9)
 
-    assert [it.is_cut for it in page.letters] == [False, True, False]
+    assert [it.is_cut for it in page.letters] == [False, True, False, True, False]
 
 
 def test_without_a_table_there_is_no_letter(tmp_path: Path) -> None:
