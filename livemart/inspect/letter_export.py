@@ -57,7 +57,10 @@ def exported_letters(
                     line["record"] = record.content.decode("utf-8")
                 except UnicodeDecodeError:
                     line["record_base64"] = base64.b64encode(record.content).decode()
-                yield json.dumps(line, ensure_ascii=False)
+                # A byte of a header that is no text is a surrogate, which JSON can write escaped.
+                yield (
+                    json.dumps(line, ensure_ascii=False).encode(errors="backslashreplace").decode()
+                )
 
 
 def read_exported(lines: Iterable[str]) -> dict[tuple[Any, ...], tuple[bytes, bytes | None]]:

@@ -226,6 +226,17 @@ def test_lines_with_blanks_around_them_are_read_again(shop: Mended) -> None:
     assert contents == [b" \xff \n", b'{"id":"\xff","n":1}\n', b"id,n\n\xff,1\n"]
 
 
+def test_a_header_that_is_no_text_is_exported_as_text_that_is_read_back(shop: Mended) -> None:
+    shop.deliver_and_land("table/1.csv", b"id,n,\xe9\nb\xc3\xa9,x,1\n")
+
+    lines, _ = shop.export()
+    written = "\n".join(lines).encode()
+
+    assert "bé,x,1".encode() in written
+    contents = read_exported(written.decode().splitlines())
+    assert {header for _, header in contents.values()} == {b"id,n,\xe9"}
+
+
 def test_an_export_that_is_none_is_refused_before_anything_is_handed_over(shop: Mended) -> None:
     shop.deliver_and_land("notes/1.jsonl", "{broken\n")
     (line,), _ = shop.export()
