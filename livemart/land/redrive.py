@@ -29,7 +29,7 @@ from livemart.land.letters.redriven import LETTER_KEY, letter_key, mark
 from livemart.land.records.judge import KEPT_RECORD_BYTES, kept_text
 from livemart.land.records.origin import read_origin
 from livemart.land.records.parse import RECORD_FORMATS, LineFormat
-from livemart.land.records.runs import CutLine
+from livemart.land.records.runs import CutLine, Lines
 from livemart.land.sources.files.bucket import on_this_machine, open_landing
 from livemart.land.sources.files.elements import is_array, read_elements
 from livemart.land.sources.files.lines import read_lines
@@ -279,10 +279,23 @@ class Originals:
             with on_this_machine(place) as path:
                 is_of_elements = self._format.may_be_array and is_array(path)
                 runs = read_elements(path) if is_of_elements else read_lines(path)
-                lines = (line for run in runs for line in run.lines)
-                yield from self._format.split(lines)
+                broken: list[tuple[int, bytes]] = []
+                yield from self._format.split(_whole_lines(runs, broken))
+                # As landing refuses it: as it is.
+                yield from broken
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return
+
+
+def _whole_lines(
+    runs: Iterable[Lines], broken: list[tuple[int, bytes]]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file; the last one goes to `broken` if the file ends too early."""
+    for run in runs:
+        if run.problem:
+            broken += run.lines
+        else:
+            yield from run.lines
 
 
 def _is_whole(letter: Mapping[str, Any]) -> bool:

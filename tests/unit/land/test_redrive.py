@@ -226,6 +226,15 @@ def test_lines_with_blanks_around_them_are_read_again(shop: Mended) -> None:
     assert contents == [b" \xff \n", b'{"id":"\xff","n":1}\n', b"id,n\n\xff,1\n"]
 
 
+def test_the_end_of_a_broken_array_is_read_again(shop: Mended) -> None:
+    end = b'\n  {"id":"' + b"x" * 9_000 + b'"}\n'
+    shop.deliver_and_land("notes/1.jsonl", b'[\n  {"id":"a","n":1},' + end)
+
+    assert shop.redrive().records == 1
+    (file,) = shop.folder.glob("notes/redrive-*")
+    assert json.loads(file.read_bytes())["id"] == "x" * 9_000
+
+
 def test_a_header_that_is_no_text_is_exported_as_text_that_is_read_back(shop: Mended) -> None:
     shop.deliver_and_land("table/1.csv", b"id,n,\xe9\nb\xc3\xa9,x,1\n")
 
