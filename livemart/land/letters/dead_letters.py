@@ -58,28 +58,18 @@ def of_records(
 
     Reason and detail are of all or of each.
     """
-    return _letters(source, rows.column(ORIGIN), reason, detail, rows.select([RECORD, SIZE]), stamp)
-
-
-def of_file(source: str, name: str, reason: str, detail: str, stamp: Stamp) -> pa.Table:
-    """Return one dead letter that stands for a whole file."""
-    record = pa.table([pa.array([None], pa.string()), pa.array([None], pa.int64())], [RECORD, SIZE])
-    return _letters(source, pa.array([name], pa.string()), reason, detail, record, stamp)
-
-
-def _letters(
-    source: str,
-    origin: pa.Array | pa.ChunkedArray,
-    reason: str | pa.ChunkedArray,
-    detail: str | pa.ChunkedArray,
-    record: pa.Table,
-    stamp: Stamp,
-) -> pa.Table:
-    values = [source, origin, reason, detail, *record.columns, stamp.batch_id, stamp.landed_at]
+    origin, record, size = (rows.column(name) for name in (ORIGIN, RECORD, SIZE))
+    values = [source, origin, reason, detail, record, size, stamp.batch_id, stamp.landed_at]
     columns = [
         value
-        if isinstance(value, pa.Array | pa.ChunkedArray)
-        else pa.array([value] * len(origin), field.type)
+        if isinstance(value, pa.ChunkedArray)
+        else pa.array([value] * rows.num_rows, field.type)
         for value, field in zip(values, LETTERS, strict=True)
     ]
     return pa.table(columns, schema=LETTERS)
+
+
+def of_file(source: str, name: str, reason: str, detail: str, stamp: Stamp) -> pa.Table:
+    """Return one dead letter for a whole file."""
+    rows = pa.table([pa.array([it]) for it in (name, None, None)], [ORIGIN, RECORD, SIZE])
+    return of_records(rows, source, reason, detail, stamp)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -165,16 +166,14 @@ def _read_text(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
     return read_one_by_one(group, lines, lambda content: {TEXT_COLUMN: decode_text(content)})
 
 
-def _split_json(lines: Iterable[Line]) -> Iterator[Line]:
+def _stripped(strip: Callable[[bytes], bytes], lines: Iterable[Line]) -> Iterator[Line]:
     for number, line in lines:
-        if text := line if isinstance(line, CutLine | KeyedLine) else line.strip():
+        if text := line if isinstance(line, CutLine | KeyedLine) else strip(line):
             yield number, text
 
 
-def _split_text(lines: Iterable[Line]) -> Iterator[Line]:
-    for number, line in lines:
-        if text := line if isinstance(line, CutLine) else line.removesuffix(b"\r"):
-            yield number, text
+_split_json = partial(_stripped, bytes.strip)
+_split_text = partial(_stripped, methodcaller("removesuffix", b"\r"))
 
 
 def _read_csv(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
