@@ -29,7 +29,7 @@ from livemart.land.micro_batch import DeliveryReader, Limit, MicroBatch
 from livemart.land.records.schema import TIMESTAMP
 from livemart.land.sources.delivery import Delivery
 from livemart.land.sources.files.bucket import open_landing
-from livemart.land.sources.files.delivered import DeliveredFiles, files_of
+from livemart.land.sources.files.delivered import DeliveredFiles, WatchedFiles, files_of
 from livemart.land.sources.files.folder import is_hidden, matches
 from livemart.land.sources.files.problems import disappeared, unreadable
 from livemart.land.sources.files.record_sizes import RecordSizes
@@ -43,12 +43,11 @@ from livemart.land.sources.files.stream import (
     place_slots,
     start_stream,
 )
-from livemart.land.sources.files.watched import WatchedFiles
 from livemart.land.sources.kinds import open_logs
 from livemart.land.sources.log_deliveries import LogDeliveries, LogPlan, UnreadableLogError
 from livemart.land.sources.log_looks import LogLooks
 from livemart.land.sources.manifest import Manifest, ManifestStore, Offsets
-from livemart.land.sources.record_log import LogProgress
+from livemart.land.sources.record_log import LogProgress, waiting_records
 from livemart.land.tables import create_tables
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
@@ -425,12 +424,9 @@ class Landing:
         self, log: LogDeliveries, names: Sequence[str], planned: LogPlan, at: datetime
     ) -> None:
         """Note the content of a log, and the part that this micro-batch leaves waiting."""
-        waiting = {
-            name: planned.offsets.get(name, 0)
-            for name, end in planned.ends.items()
-            if end > planned.offsets.get(name, 0)
-        }
-        self._looks.answered(names, at, planned.ends, planned.offsets, log.oldest_at(waiting))
+        waiting = waiting_records(planned.offsets, planned.ends)
+        offsets = {name: planned.offsets.get(name, 0) for name in waiting}
+        self._looks.answered(names, at, planned.ends, planned.offsets, log.oldest_at(offsets))
 
     def _log_readers(
         self, reached: Mapping[str, LogProgress]

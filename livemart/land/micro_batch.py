@@ -22,10 +22,8 @@ from livemart.land.bulk.landing import BulkLanding
 from livemart.land.bulk.staging import stage
 from livemart.land.commit_note import Landed, noted, read_note
 from livemart.land.letters.drift import adopt, new_columns, rescued_fields
-from livemart.land.letters.drift_stop import DriftStop
-from livemart.land.letters.file_letters import FileLetters
 from livemart.land.letters.held_letters import in_portions
-from livemart.land.letters.letter_box import LetterBox
+from livemart.land.letters.letter_box import DriftStop, FileLetters, LetterBox
 from livemart.land.portions.change import PortionedChange, TooManyReplacedError
 from livemart.land.records.judge import Group, read_alike
 from livemart.land.records.schema import LANDING_NAMES, Stamp

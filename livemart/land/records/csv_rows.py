@@ -18,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
+from livemart.land.records.by_columns import read_one_by_one, require_size
 from livemart.land.records.columns import UnlikeError, from_plain_text, is_plain_text
 from livemart.land.records.exact_values import MalformedError, decode_text, parse_json
 from livemart.land.records.judge import MAX_RECORD_BYTES, Chunk, Group
-from livemart.land.records.one_by_one import read_one_by_one, require_size
 from livemart.land.records.pieces import read_in_pieces
 from livemart.land.records.runs import CutLine
 

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pj
 
+from livemart.land.records.by_columns import read_one_by_one
 from livemart.land.records.columns import (
     UnlikeError,
     from_text,
@@ -32,7 +33,6 @@ from livemart.land.records.debezium.change_record import ChangeRecords
 from livemart.land.records.exact_values import MalformedError, decode_text, parse_json
 from livemart.land.records.judge import Chunk, Group, judge, malformed
 from livemart.land.records.misread import misread_json
-from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.origin import Place
 from livemart.land.records.pieces import read_in_pieces
 from livemart.land.records.runs import WHOLE, CutLine, KeyedLine, Lines, Span

@@ -1,4 +1,4 @@
-"""Reads deliveries of files: the files of a micro-batch, with their state when it began.
+"""Reads deliveries of files, with their state when their batch began, and notices later changes.
 
 Used by landing for sources that read the landing folder. The receipt of a delivery is
 `{"files": [...], "changed": [...]}`, identities of files: those that it reads, and those of earlier
@@ -7,8 +7,8 @@ micro-batches that hold something else now, which are not read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from livemart.epoch import clock_moment
 from livemart.land.sources.delivery import Delivery, DeliveryProblem
@@ -16,11 +16,14 @@ from livemart.land.sources.files.bucket import LandingPlace
 from livemart.land.sources.files.folder import FileIdentity
 from livemart.land.sources.files.parts import FilePart, parts_of
 from livemart.land.sources.files.problems import changed, changed_since, disappeared, file_problem
+from livemart.land.sources.manifest import Manifest
 from livemart.project.sources import FILES_KIND
 
 # Such records are about this much larger than they look.
 _COMPRESSED = (".gz", ".zst", ".bz2", ".parquet", ".avro")
 _COMPRESSION = 8
+
+_WATCHED_FILES = 1_000
 
 
 class DeliveredFiles:
@@ -119,3 +122,61 @@ def changed_files_of(delivery: Delivery) -> list[FileIdentity]:
 def change_delivery(now: FileIdentity, relations: tuple[str, ...]) -> Delivery:
     """Return a delivery that says that a file has changed, for the tables that had read it."""
     return Delivery(FILES_KIND, relations, {"files": [], "changed": [asdict(now)]})
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A file that was landed: its state when last seen, and its readers."""
+
+    now: FileIdentity
+    relations: tuple[str, ...]
+
+
+class WatchedFiles:
+    """The last 1,000 landed files, as they were when last seen.
+
+    The new content of a changed file is not read: it becomes a dead letter of each source that had
+    read the file.
+
+    Args:
+        folder: the landing folder.
+        manifests: of earlier micro-batches, newest first; no more are taken than are needed.
+    """
+
+    def __init__(self, folder: LandingPlace, manifests: Iterable[Manifest]) -> None:
+        self._folder = folder
+        self._files: dict[str, _Watched] = {}
+        needed: list[Manifest] = []
+        names: set[str] = set()
+        for manifest in manifests:
+            needed.append(manifest)
+            names.update(file.path for it in manifest.deliveries for file in files_of(it))
+            if len(names) >= _WATCHED_FILES:
+                break
+        for manifest in reversed(needed):
+            self.add(manifest)
+
+    def add(self, manifest: Manifest) -> None:
+        """Watch the files that a micro-batch has landed, and those that it found changed."""
+        latest: dict[str, _Watched] = {}
+        for delivery in manifest.deliveries:
+            for file in files_of(delivery):
+                before = latest.get(file.path) or self._files.get(file.path)
+                readers = (*(before.relations if before else ()), *delivery.relations)
+                latest[file.path] = _Watched(file, tuple(dict.fromkeys(readers)))
+        for delivery in manifest.deliveries:
+            for file in changed_files_of(delivery):
+                latest[file.path] = _Watched(file, delivery.relations)
+        # Landed last, watched longest.
+        others = {name: file for name, file in self._files.items() if name not in latest}
+        self._files = dict([*others.items(), *latest.items()][-_WATCHED_FILES:])
+
+    def changed(self) -> list[Delivery]:
+        """Return the files that hold something else now than when last seen."""
+        changed: list[Delivery] = []
+        for before in self._folder.touched([watched.now for watched in self._files.values()]):
+            is_ours = self._folder.locate(before.path) is not None
+            now = self._folder.identify(before.path) if is_ours else None
+            if now is not None and not now.is_same_content(before):
+                changed.append(change_delivery(now, self._files[before.path].relations))
+        return changed

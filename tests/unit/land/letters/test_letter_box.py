@@ -1,20 +1,38 @@
-"""All letters for records of a batch are one commit for each source schema, made once."""
+"""All letters for records of a batch are one commit for each source schema, made once.
+
+Each attempt commits the letters for files that no earlier one has committed. A stop for drift
+writes letters with the reason, and removes them when the batch lands.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from livemart.delta.tags import Tags
+from livemart.arrow.change_sets import as_added
+from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Warehouse
+from livemart.errors import SourceError
 from livemart.land.letters import letter_box
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.letters.held_letters import Letters
-from livemart.land.letters.letter_box import LetterBox
+from livemart.land.letters.letter_box import DriftStop, FileLetters, LetterBox
+from livemart.land.reasons import LetterReason
+from livemart.land.records.schema import Stamp
+from livemart.land.sources.delivery import DeliveryProblem
+from livemart.land.tables import create_tables
+from tests.deliveries import EVENTS, ORDERS
 from tests.unit.land.letters.stored_letters import letter, table_of
+
+STAMP = Stamp(3, datetime(2026, 3, 1, 12, tzinfo=UTC))
+EMPTIED = DeliveryProblem("orders/1.jsonl", LetterReason.SOURCE_FILE_CHANGED, "is empty now")
+TABLE = "bronze._dead_letters"
+DRIFTED = letter(7, reason="SCHEMA_DRIFT", detail="field tip is not declared")
 
 
 def fill(box: LetterBox, folder: Path) -> None:
@@ -74,3 +92,105 @@ def test_letters_of_any_size_are_one_commit_or_none(
     stored = warehouse.read("bronze._dead_letters").column("batch_id").to_pylist()
     assert sorted(stored) == [0, 1, 2]
     assert warehouse.version("bronze._dead_letters") == before + 1
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    warehouse = Warehouse(tmp_path)
+    create_tables(warehouse, [ORDERS, EVENTS], "epoch")
+    return warehouse
+
+
+def attempt(
+    warehouse: Warehouse, *problems: DeliveryProblem, epoch: str = "epoch", stamp: Stamp = STAMP
+) -> list[str]:
+    """Commit the letters of an attempt at the batch; return the files of all letters."""
+    letters = FileLetters(warehouse, Tags(epoch, stamp.batch_id), stamp)
+    for problem in problems:
+        letters.put(ORDERS, problem)
+    letters.commit()
+    return sorted(warehouse.read(TABLE).column("origin").to_pylist())
+
+
+def test_a_replay_adds_only_letters_that_were_not_there(warehouse: Warehouse) -> None:
+    other = replace(EMPTIED, origin="orders/2.jsonl")
+
+    assert attempt(warehouse, EMPTIED) == ["orders/1.jsonl"]
+    assert attempt(warehouse, EMPTIED) == ["orders/1.jsonl"]
+    assert attempt(warehouse, EMPTIED, other) == ["orders/1.jsonl", "orders/2.jsonl"]
+    assert warehouse.version(TABLE) == 2
+
+
+def test_each_source_that_reads_the_file_has_its_letter(warehouse: Warehouse) -> None:
+    letters = FileLetters(warehouse, Tags("epoch", 3), STAMP)
+    for source in (ORDERS, EVENTS):
+        letters.put(source, EMPTIED)
+
+    letters.commit()
+
+    sources = warehouse.read(TABLE).column("source").to_pylist()
+    assert sorted(sources) == [EVENTS.relation, ORDERS.relation]
+    assert warehouse.version(TABLE) == 1
+
+
+def test_a_batch_of_another_epoch_with_the_same_number_is_another_batch(
+    warehouse: Warehouse,
+) -> None:
+    attempt(warehouse, EMPTIED)
+    later = replace(STAMP, landed_at=STAMP.landed_at + timedelta(hours=1))
+
+    assert attempt(warehouse, EMPTIED, epoch="next", stamp=later) == ["orders/1.jsonl"] * 2
+
+
+def test_without_a_problem_nothing_is_committed(warehouse: Warehouse) -> None:
+    assert attempt(warehouse) == []
+    assert warehouse.version(TABLE) == 0
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Warehouse:
+    tables = Warehouse(tmp_path)
+    tables.create(TABLE, LETTERS)
+    return tables
+
+
+def reasons(tables: Warehouse) -> list[str]:
+    return sorted(tables.read(TABLE).column("reason").to_pylist())
+
+
+def test_a_batch_without_drift_goes_on(tables: Warehouse) -> None:
+    DriftStop(tables, Tags("e", 7)).check(ORDERS, Letters(table_of(letter(7))))
+
+    assert reasons(tables) == []
+
+
+def test_a_stop_leaves_the_letters_for_drift_once_and_names_a_record(tables: Warehouse) -> None:
+    for _ in range(2):
+        with pytest.raises(SourceError) as caught:
+            DriftStop(tables, Tags("e", 7)).check(ORDERS, Letters(table_of(letter(7), DRIFTED)))
+
+    assert caught.value.code == "SCHEMA_DRIFT"
+    assert "bronze.orders: orders/1.jsonl:7: field tip is not declared" in str(caught.value)
+    # The others come with the batch, when it lands.
+    assert reasons(tables) == ["SCHEMA_DRIFT"]
+
+
+def test_letters_of_this_stop_alone_are_taken_back(tables: Warehouse) -> None:
+    earlier = letter(6, reason="SCHEMA_DRIFT")
+    other = letter(7, reason="SCHEMA_DRIFT", source="bronze.order_events")
+    tables.commit(TABLE, as_added(table_of(earlier, other, letter(7))), Tag("other", 1))
+    stop = DriftStop(tables, Tags("e", 7))
+    stop.withdraw([ORDERS])
+    assert len(reasons(tables)) == 3
+    with pytest.raises(SourceError):
+        stop.check(ORDERS, Letters(table_of(DRIFTED)))
+
+    for _ in range(2):
+        stop.withdraw([ORDERS])
+
+    rows = tables.read(TABLE).to_pylist()
+    assert sorted((row["source"], row["reason"], row["batch_id"]) for row in rows) == [
+        ("bronze.order_events", "SCHEMA_DRIFT", 7),
+        ("bronze.orders", "SCHEMA_DRIFT", 6),
+        ("bronze.orders", "TYPE_MISMATCH", 7),
+    ]

@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from livemart.land.records.by_columns import convert_columns
-from livemart.land.records.exact_values import parse_json
-from livemart.land.records.judge import Group, with_rescued
+from livemart.land.records.by_columns import convert_columns, read_one_by_one, require_size
+from livemart.land.records.exact_values import TooLargeError, parse_json
+from livemart.land.records.judge import MAX_RECORD_BYTES, Group, with_rescued
+from livemart.land.records.parse import parse_object
+from livemart.land.records.runs import CutLine
 from livemart.land.records.untyped_values import MisfitError, Rescued, compact
 from tests.unit.land.records.rows import group_of
 
@@ -141,3 +143,33 @@ def test_random_runs_are_converted_as_their_records_are() -> None:
             text = ", ".join(f'"{name}": {chance.choice(some)}' for name in names)
             records.append(parse_json(f"{{{text}}}".encode()))
         same(group, records)
+
+
+def test_a_record_that_is_refused_leaves_the_others_in_their_places() -> None:
+    records = [
+        (3, b'{"id": "a", "n": 1}'),
+        (4, b"{"),
+        (7, b'{"id": "b", "n": "x"}'),
+        (8, b" " * (MAX_RECORD_BYTES + 1)),
+        (9, b'{"id": "c", "tip": 2}'),
+    ]
+
+    chunk = read_one_by_one(group_of({"id": "string", "n": "int"}), records, parse_object)
+
+    assert list(chunk.lines) == [3, 9]
+    assert [chunk.record(row) for row in (0, 1)] == [records[0][1], records[4][1]]
+    assert chunk.rows.to_pylist() == [
+        {"id": "a", "n": 1, "_rescued_data": None},
+        {"id": "c", "n": None, "_rescued_data": [("tip", "2")]},
+    ]
+    assert [(it.line, it.code, it.record) for it in chunk.refused] == [
+        (4, "MALFORMED_RECORD", b"{"),
+        (7, "TYPE_MISMATCH", records[2][1]),
+        (8, "RECORD_TOO_LARGE", records[3][1]),
+    ]
+
+
+def test_the_size_of_a_line_that_is_cut_is_that_of_it_all() -> None:
+    require_size(b" " * MAX_RECORD_BYTES)
+    with pytest.raises(TooLargeError, match="5000000 bytes"):
+        require_size(CutLine.of(b" " * (MAX_RECORD_BYTES + 1), 5_000_000))

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from livemart.land.records import parse
+from livemart.land.records.by_columns import read_one_by_one
 from livemart.land.records.judge import KEPT_RECORD_BYTES, MAX_RECORD_BYTES, Rules
-from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.parse import RECORD_FORMATS
 from livemart.land.records.untyped_values import first_name
 from livemart.land.sources.files.lines import read_lines

@@ -7,6 +7,7 @@ import io
 import json
 import random
 import struct
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -17,12 +18,23 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from livemart.land.records.judge import Group
+from livemart.land.records.exact_values import MalformedError
+from livemart.land.records.judge import Chunk, Group, unrescued
 from livemart.land.records.messages.message import Message, Record
-from livemart.land.records.messages.read import read_avro_messages, read_csv_messages, read_messages
+from livemart.land.records.messages.read import (
+    PartColumns,
+    decode_record,
+    definitions_of,
+    is_numbered,
+    parse_definitions,
+    read_avro_messages,
+    read_csv_messages,
+    read_messages,
+)
+from livemart.land.records.messages.registry import RegistryAwayError
 from livemart.land.records.origin import Place
 from livemart.land.records.schema import RecordSchema
-from livemart.project.graph import Column, EnvelopeOptions, SourceTable
+from livemart.project.graph import Column, EnvelopeOptions, RecordRules, SourceTable
 from livemart.project.spark_types import parse_type
 from tests.change_records import (
     AVRO_DECIMAL,
@@ -61,6 +73,24 @@ NAME = "shop.public.orders"
 CONNECT = "org.apache.kafka.connect.data"
 NUMBER, KEY_NUMBER = 7, 8
 MICROS = {"type": "long", "connect.version": 1, "connect.name": "io.debezium.time.MicroTimestamp"}
+ITEM = {
+    "type": "record",
+    "name": "item",
+    "namespace": "shop",
+    "fields": [{"name": "dish", "type": "string"}],
+}
+PLAIN_ORDER = {
+    "type": "record",
+    "name": "order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": "string"},
+        {"name": "paid", "type": ["null", "boolean"]},
+        {"name": "by", "type": {"type": "enum", "name": "way", "symbols": ["cash", "card"]}},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+    ],
+}
+VALUES = {"id": 7, "note": "größe", "paid": True, "by": "card", "tags": ["a", "b"]}
 
 
 def read(*records: Record, columns: dict[str, str] = COLUMNS, **spec: Any) -> list[dict[str, Any]]:
@@ -553,3 +583,213 @@ def test_a_text_that_no_table_takes_is_a_letter_as_in_json(
 
     assert (bad["_code_0"], good["_code_0"]) == ("MALFORMED_RECORD", None)
     assert bad["_detail_0"].startswith(detail)
+
+
+def group(columns: dict[str, str], **parts: str) -> Group:
+    each = source("orders", {"id": "string"} | columns, message=tuple(parts.items()))
+    return Group.of([each], RecordSchema.of(each), NOON)
+
+
+def values(kind: str, part: str, *records: Record) -> tuple[list[Any], PartColumns]:
+    """Return what a part is in a column of a type, and all that is known of the messages."""
+    whole = group({"part": kind}, **{part: "part"})
+    columns = PartColumns(whole, records)
+    offsets = [it[0] for it in records if it[0] not in columns.refused]
+    ids = pa.array(["x"] * len(offsets), pa.string())
+    contents = unrescued(whole.of_contents, [ids], len(offsets))
+    rows = columns.beside(Chunk(contents, offsets, lambda row: b"", [])).rows
+    assert rows.column("id").to_pylist() == ["x"] * len(offsets)
+    return rows.column("part").to_pylist(), columns
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "expected"),
+    [
+        ("string", "key", ["k", None]),
+        ("binary", "key", [b"k", None]),
+        ("timestamp", "timestamp", [NOON, None]),
+        ("string", "topic", ["orders", None]),
+        ("int", "partition", [3, None]),
+        ("bigint", "offset", [7, 9]),
+        ("boolean", "tombstone", [True, False]),
+    ],
+)
+def test_a_part_has_its_column_and_what_a_log_does_not_have_is_null(
+    kind: str, part: str, expected: list[Any]
+) -> None:
+    sent = round(NOON.timestamp() * 1e6)
+    message = Message(7, None, b"k", (), sent, "orders", 3)
+
+    filled, columns = values(kind, part, message, (9, b"{}"))
+
+    assert filled == expected
+    assert columns.takes_tombstones == (part == "tombstone")
+
+
+def test_of_a_header_that_comes_twice_the_map_has_the_last_and_the_list_has_both() -> None:
+    message = Message(1, b"", None, [("b", b"1"), ("a", None), ("b", b"2")])
+    array = "array<struct<key:string,value:{}>>"
+
+    assert values("map<string,string>", "headers", message)[0] == [[("a", None), ("b", "2")]]
+    texts, _ = values(array.format("string"), "headers", message)
+    assert [(it["key"], it["value"]) for it in texts[0]] == [("b", "1"), ("a", None), ("b", "2")]
+    plain, _ = values(array.format("binary"), "headers", message)
+    assert [it["value"] for it in plain[0]] == [b"1", None, b"2"]
+
+
+@pytest.mark.parametrize(
+    ("part", "message", "detail"),
+    [
+        ("key", Message(1, b"c", b"a\xff"), "key of the message: invalid UTF-8 at byte 1"),
+        ("key", Message(1, b"c", b"a\0"), "key of the message: a NUL character"),
+        (
+            "headers",
+            Message(1, b"c", None, [("h", b"\xff")]),
+            "headers of the message: h: invalid UTF-8 at byte 0",
+        ),
+    ],
+)
+def test_a_part_that_is_no_text_refuses_its_own_message_alone(
+    part: str, message: Message, detail: str
+) -> None:
+    kind = "string" if part == "key" else "map<string,string>"
+
+    filled, columns = values(kind, part, message, Message(2, b"d"))
+
+    assert len(filled) == 1
+    (refused,) = columns.refused_chunk().refused
+    assert (refused.line, refused.record, refused.detail) == (1, b"c", detail)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [
+        (2**63 - 1, "+292278994-08-17T07:12:55.807000"),
+        (253_402_300_800_000, "+10000-01-01T00:00:00"),
+        (-62_135_596_800_001, "0000-12-31T23:59:59.999000"),
+    ],
+)
+def test_a_time_beyond_the_calendar_refuses_its_own_message_alone(
+    milliseconds: int, shown: str
+) -> None:
+    last = Message(2, b"d", timestamp_us=253_402_300_799_999_999)
+
+    filled, columns = values(
+        "timestamp", "timestamp", Message(1, b"c", timestamp_us=milliseconds * 1000), last
+    )
+
+    assert filled == [datetime.max.replace(tzinfo=UTC)]
+    (refused,) = columns.refused_chunk().refused
+    assert (refused.line, refused.code) == (1, "TYPE_MISMATCH")
+    assert refused.detail == f'timestamp of the message: "{shown}" does not fit timestamp'
+
+
+def plainly_encoded(record: object, schema: Any) -> bytes:
+    file = io.BytesIO()
+    fastavro.schemaless_writer(file, fastavro.parse_schema(schema), record)
+    return file.getvalue()
+
+
+def parsed(*definitions: object) -> Any:
+    return parse_definitions(tuple(map(json.dumps, definitions)))
+
+
+def rules(**spec: Any) -> RecordRules:
+    return source("orders", format="avro", **spec).record_rules
+
+
+def test_every_end_and_every_byte_that_is_wrong_is_a_refusal_or_a_record() -> None:
+    """Never another error: that would stop the stream, and not only this message."""
+    whole, schema = plainly_encoded(VALUES, PLAIN_ORDER), parsed(PLAIN_ORDER)
+
+    assert decode_record(whole, schema) == VALUES
+    for end in range(len(whole)):
+        with pytest.raises(MalformedError):
+            decode_record(whole[:end], schema)
+    decoded = 0
+    for place in range(len(whole)):
+        for byte in range(256):
+            try:
+                decode_record(whole[:place] + bytes([byte]) + whole[place + 1 :], schema)
+            except MalformedError:
+                continue
+            decoded += 1
+    # Another letter is another record; most of the bytes are letters.
+    assert 0 < decoded < len(whole) * 256
+
+
+def test_bytes_behind_a_record_and_a_record_without_fields_are_refused() -> None:
+    with pytest.raises(MalformedError, match="2 bytes remain after its record"):
+        decode_record(plainly_encoded(VALUES, PLAIN_ORDER) + b"\0\0", parsed(PLAIN_ORDER))
+    with pytest.raises(MalformedError, match="its record has no fields"):
+        decode_record(plainly_encoded("text", "string"), parsed("string"))
+
+
+@pytest.mark.parametrize(
+    ("content", "is_one"),
+    [
+        (b"\0\0\0\0\7", True),
+        (b"\0\0\0\0\7record", True),
+        (b"\0\0\0\0", False),
+        (b"\1\0\0\0\7record", False),
+        (b"", False),
+    ],
+)
+def test_a_number_of_a_schema_is_a_zero_byte_and_four_more(content: bytes, is_one: bool) -> None:
+    assert is_numbered(content) == is_one
+
+
+def test_a_schema_that_is_told_reads_the_whole_content_whatever_it_begins_with() -> None:
+    content = struct.pack(">bI", 0, 7) + b"record"
+
+    assert definitions_of(content, rules(avro_schema=json.dumps(PLAIN_ORDER))) == (
+        (json.dumps(PLAIN_ORDER),),
+        content,
+    )
+
+
+def test_a_type_that_another_schema_defines_is_found_and_expanded_into_its_place() -> None:
+    order = {**PLAIN_ORDER, "fields": [{"name": "item", "type": "shop.item"}]}
+    body = plainly_encoded(
+        {"item": {"dish": "ramen"}}, {**PLAIN_ORDER, "fields": [{"name": "item", "type": ITEM}]}
+    )
+
+    assert decode_record(body, parsed(ITEM, order)) == {"item": {"dish": "ramen"}}
+    expanded = parse_definitions((json.dumps(ITEM), json.dumps(order)), expand=True)
+    (field,) = expanded["fields"]
+    assert (field["type"]["type"], field["type"]["fields"][0]["name"]) == ("record", "dish")
+
+
+@pytest.mark.parametrize(
+    "definitions",
+    [
+        ["{broken"],
+        ['{"type": "nothing"}'],
+        [json.dumps({**PLAIN_ORDER, "fields": [{"name": "item", "type": "shop.item"}]})],
+        ["[" * 100_000],
+    ],
+    ids=["no JSON", "no type", "what it refers to is not there", "deep"],
+)
+def test_a_schema_that_cannot_be_read_is_waited_for_and_its_begin_is_told(
+    definitions: Sequence[str],
+) -> None:
+    """The messages are well: who mends the schema finds them still there."""
+    with pytest.raises(RegistryAwayError) as raised:
+        parse_definitions(tuple(definitions))
+
+    assert definitions[-1][:20] in str(raised.value)
+    assert len(str(raised.value)) < 1_000
+
+
+def test_a_schema_that_sets_no_end_to_its_records_makes_each_of_them_a_letter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is not waited for: under its number there will never be another."""
+    node = {"type": "record", "name": "tree", "fields": [{"name": "of", "type": ["null", "tree"]}]}
+
+    with pytest.raises(MalformedError, match=r"its schema is refused: .* 64 levels"):
+        parsed(node)
+    # Nor is it parsed for each of its messages.
+    monkeypatch.setattr("fastavro.parse_schema", None)
+    with pytest.raises(MalformedError, match=r"its schema is refused: .* 64 levels"):
+        parsed(node)
