@@ -17,7 +17,7 @@ from livemart.inspect.terminal_text import counted
 from livemart.intervals import parse_interval
 
 if TYPE_CHECKING:
-    from livemart.land.spool import SpoolCounts
+    from livemart.land.ingest import SpoolCounts
 
 
 @click.command()
@@ -65,12 +65,12 @@ def ingest(
         raise click.BadParameter(f"{error}: write 5s or 1 minute", param_hint="--every") from error
     with reported_errors(flags) as settings:
         from livemart.land.ingest import (
+            SpoolCounts,
             hand_over_files,
             hand_over_input,
             read_project,
             source_called,
         )
-        from livemart.land.spool import SpoolCounts
 
         table = source_called(read_project(settings), source, format_name)
         counts = SpoolCounts()

@@ -15,9 +15,9 @@ from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass, field
 
 from livemart.land.hand_over import hand_over_below
+from livemart.land.ingest import MAX_SPOOL_BYTES, new_stem
 from livemart.land.ingested_keys import IngestedKeys
 from livemart.land.sources.files.names import name_for
-from livemart.land.spool import MAX_SPOOL_BYTES, new_stem
 from livemart.project.graph import SourceTable
 from livemart.storage.location import StoragePlace
 

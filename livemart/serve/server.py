@@ -31,7 +31,7 @@ from livemart.serve.http.held_bytes import HeldBytes
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.origin import networks_of
 from livemart.serve.http.rare_log import RareLog, redirected
-from livemart.serve.ingest.intake import open_intake
+from livemart.serve.ingest.endpoint import open_intake
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.side_processes import SideProcesses
 from livemart.serve.live.streams import MOST_STREAMS

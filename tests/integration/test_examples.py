@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from livemart.land.hand_over import hand_over
-from livemart.land.spool import Spool, SpoolCounts
+from livemart.land.ingest import Spool, SpoolCounts
 from tests.deliveries import Shop, source
 from tests.project_run import ROOT, ProjectRun
 

@@ -26,8 +26,7 @@ from livemart.land.group_commit import GroupCommit
 from livemart.land.ingested_keys import IngestedKeys
 from livemart.serve import server as server_module
 from livemart.serve.http.problems import PROBLEMS
-from livemart.serve.ingest.endpoint import Intake
-from livemart.serve.ingest.intake import by_names
+from livemart.serve.ingest.endpoint import Intake, by_names
 from livemart.serve.openapi import operations_of
 from livemart.settings import Settings
 from tests.deliveries import source

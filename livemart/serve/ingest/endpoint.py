@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -20,20 +21,25 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from livemart.land.group_commit import GroupCommit, IngestBusyError, IngestRequest, KeyReusedError
+from livemart.land.ingest import group_of, read_project
+from livemart.land.ingested_keys import IngestedKeys
 from livemart.land.records.judge import refused_by, verdict
 from livemart.land.records.origin import Place
 from livemart.land.records.parse import parse_runs
 from livemart.land.records.runs import Lines
 from livemart.land.sources.files.blocks import BYTE_ORDER_MARK
 from livemart.land.sources.files.elements import Elements, as_lines
-from livemart.land.spool import group_of
+from livemart.land.sources.files.names import name_for
 from livemart.project.graph import SourceTable
+from livemart.project.sources import FILES_KIND
 from livemart.serve.auth.callers import Caller, CallerOf
 from livemart.serve.http.held_bytes import HeldBytes
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import Shape, answer_shapes
 from livemart.serve.shares.shares import ingest_turn, owner_of
+from livemart.settings import Settings
+from livemart.state.places import LocalFolder
 
 MOST_INGEST_BYTES = 16 << 20
 INGEST_PATH = "/v1/ingest/"
@@ -201,3 +207,44 @@ def _refused(mistakes: list[str]) -> ProblemError:
     shown = "; ".join(mistakes[:_SHOWN_MISTAKES])
     more = "; and more" if len(mistakes) > _SHOWN_MISTAKES else ""
     return ProblemError("INGEST_RECORDS_REFUSED", f"nothing was stored: {shown}{more}")
+
+
+@contextmanager
+def open_intake(settings: Settings) -> Iterator[Intake | None]:
+    """Yield the intake of records; None if the setting `http_ingest` is off.
+
+    Raises:
+        ConfigError: whatever keeps dbt from reading the project.
+    """
+    if not settings.http_ingest:
+        yield None
+        return
+    project = read_project(settings)
+    sources = [source for source in project.sources.values() if takes_records(source)]
+    keys = IngestedKeys(LocalFolder(settings.warehouse).ingested_keys, settings.landing)
+    commit = GroupCommit(settings.landing, keys)
+    try:
+        yield Intake(by_names(sources), commit)
+    finally:
+        commit.close()
+
+
+def takes_records(source: SourceTable) -> bool:
+    """Return whether records can be handed over to a source line by line."""
+    stream = source.stream
+    if stream is None or stream.arrival.kind != FILES_KIND:
+        return False
+    if stream.record_rules.format not in _FORMS:
+        return False
+    try:
+        name_for(stream.arrival.path, "a")
+    except ValueError:
+        return False
+    return True
+
+
+def by_names(sources: list[SourceTable]) -> dict[str, SourceTable]:
+    """Return the sources by each name that is one's alone."""
+    # A source that is called as its schema has two names that are one.
+    counts = Counter(name for source in sources for name in set(source.names))
+    return {name: source for source in sources for name in source.names if counts[name] == 1}

@@ -15,8 +15,7 @@ import pytest
 
 from livemart.land.group_commit import GroupCommit
 from livemart.land.ingested_keys import IngestedKeys
-from livemart.serve.ingest.endpoint import Intake
-from livemart.serve.ingest.intake import by_names
+from livemart.serve.ingest.endpoint import Intake, by_names
 from tests.deliveries import source
 from tests.serve.apps import Site, bearer, site
 from tests.serve.auth.callers import REFUSED, headers_of

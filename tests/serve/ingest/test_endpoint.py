@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ from httpx2 import Response
 
 from livemart.land.group_commit import GroupCommit, IngestBusyError
 from livemart.land.ingested_keys import IngestedKeys
+from livemart.project.graph import SourceTable
 from livemart.serve.http.held_bytes import HeldBytes
-from livemart.serve.ingest.endpoint import Intake
-from livemart.serve.ingest.intake import by_names, takes_records
+from livemart.serve.ingest.endpoint import Intake, by_names, open_intake, takes_records
 from tests.deliveries import source
-from tests.serve.apps import Site, bearer, site
+from tests.serve.apps import Site, bearer, make_settings, site
 
 NOTES = source("notes", {"id": "string", "n": "int"}, path="notes/*.jsonl")
 LINES = source("lines", {"line": "string"}, format="text", path="lines/*.log")
+LINE = {"line": "string"}
 
 
 class Sender:
@@ -207,3 +209,38 @@ def test_sources_of_lines_take_records() -> None:
     ]
 
     assert [takes_records(it) for it in (NOTES, LINES, *others)] == [True, True, *[False] * 3]
+
+
+@pytest.mark.parametrize(
+    ("each", "takes"),
+    [
+        (source("orders"), True),
+        (source("lines", LINE, format="text", path="lines/*.log"), True),
+        (source("table", format="csv", path="table/*.csv"), False),
+        (source("rows", format="parquet", path="rows/*.parquet"), False),
+        # No name could be given to what is taken.
+        (source("one", path="orders/the-one.jsonl"), False),
+        (source("log", kind="kafka"), False),
+        (replace(source("static"), stream=None), False),
+    ],
+    ids=lambda value: value.name if isinstance(value, SourceTable) else str(value),
+)
+def test_a_source_takes_what_can_be_handed_over_line_by_line(
+    each: SourceTable, takes: bool
+) -> None:
+    assert takes_records(each) is takes
+
+
+def test_a_name_that_two_sources_have_is_nobodys() -> None:
+    orders = source("orders")
+    other = replace(orders, unique_id="source.test.web.orders", source_name="web", schema="web")
+
+    names = by_names([orders, other])
+
+    assert "orders" not in names
+    assert names["shop.orders"] is orders and names["web.orders"] is other
+
+
+def test_the_door_is_shut_unless_it_is_opened(tmp_path: Path) -> None:
+    with open_intake(make_settings(tmp_path)) as intake:
+        assert intake is None

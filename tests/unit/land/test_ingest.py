@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,21 +23,23 @@ import pytest
 
 from livemart.errors import ConfigError, SourceError
 from livemart.land.ingest import (
+    Spool,
+    SpoolCounts,
     hand_over_files,
     hand_over_input,
     read_into,
     read_project,
     source_called,
 )
-from livemart.land.spool import Spool, SpoolCounts
 from livemart.project.graph import Project, SourceTable
 from livemart.settings import Settings
-from tests.deliveries import source
+from tests.deliveries import Shop, source
 from tests.integration.mini import PROJECT
 from tests.waits import wait_until
 
 LINES = source("notes", {"line": "string"}, format="text", path="notes/*.log")
 NOTES = source("notes", {"id": "bigint"}, path="notes/*.jsonl")
+COLUMNS = {"id": "bigint", "note": "string"}
 
 
 def project(*sources: SourceTable) -> Project:
@@ -133,7 +137,7 @@ def test_a_landing_folder_that_cannot_be_written_is_told(
         raise PermissionError(13, "Permission denied", str(tmp_path / "landing"))
 
     monkeypatch.setattr("livemart.land.ingest.hand_over_copy", refuse)
-    monkeypatch.setattr("livemart.land.spool.hand_over_below", refuse)
+    monkeypatch.setattr("livemart.land.ingest.hand_over_below", refuse)
     with pytest.raises(SourceError, match="landing: Permission denied") as caught:
         hand_over_files(tmp_path, NOTES, [str(tmp_path / "a.jsonl")], SpoolCounts())
     assert caught.value.code == "LANDING_UNWRITABLE"
@@ -219,7 +223,7 @@ _KILLED = """
 import sys
 from pathlib import Path
 from threading import Event
-from livemart.land.spool import Spool, SpoolCounts
+from livemart.land.ingest import Spool, SpoolCounts
 from livemart.land.ingest import read_into
 from tests.unit.land.test_ingest import LINES
 spool = Spool(Path(sys.argv[1]), LINES, SpoolCounts(), max_bytes=5000)
@@ -262,3 +266,129 @@ def test_a_folder_that_cannot_be_made_is_an_error_and_no_repeat(tmp_path: Path) 
 
     with pytest.raises(FileExistsError):
         hand_over_files(landing, NOTES, [str(tmp_path / "a.jsonl")], SpoolCounts())
+
+
+def spool(tmp_path: Path, record_format: str = "json", **options: Any) -> tuple[Spool, SpoolCounts]:
+    counts = SpoolCounts()
+    columns = {"line": "bigint"} if record_format == "text" else COLUMNS
+    table = source("notes", columns, format=record_format, path=f"{record_format}/*.in")
+    return Spool(tmp_path / "landing", table, counts, **options), counts
+
+
+def files(tmp_path: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((tmp_path / "landing").glob("*/*"))]
+
+
+def landed(tmp_path: Path, record_format: str) -> tuple[list[tuple[Any, ...]], int]:
+    """Land what was handed over; return the rows by origin, and how many letters there are."""
+    table = source("notes", COLUMNS, format=record_format, path=f"{record_format}/*.in")
+    shop = Shop(None, tmp_path, [table])
+    batch = shop.land(0, *sorted(shop.folder.glob("*/*")))
+    return shop.rows("notes", "id", "note"), batch.counts["bronze.notes"].dead_letters
+
+
+def written(record_format: str, rows: list[tuple[int, str]]) -> bytes:
+    if record_format == "csv":
+        quoted = [(number, note.replace('"', '""')) for number, note in rows]
+        return "".join(["id,note\n", *(f'{it},"{note}"\r\n' for it, note in quoted)]).encode()
+    records = [{"id": number, "note": note} for number, note in rows]
+    if record_format == "array":
+        return ("\ufeff " + json.dumps(records, indent=1)).encode()
+    return "".join(json.dumps(record) + "\n\n" for record in records).encode()
+
+
+@pytest.mark.parametrize("record_format", ["json", "csv", "array"])
+@pytest.mark.parametrize("seed", range(5))
+def test_records_come_out_whole_however_they_come_in(
+    tmp_path: Path, record_format: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    notes = ["", "plain", "a, b", "two\nlines", 'with "quotes"', "[{]}", "größe", "x" * 90]
+    rows = [(number, chance.choice(notes)) for number in range(60)]
+    content = written(record_format, rows)
+    name = "csv" if record_format == "csv" else "json"
+    out, counts = spool(tmp_path, name, max_bytes=chance.choice([150, 700, 1 << 20]))
+    if record_format == "csv":
+        out, counts = spool(tmp_path, name, max_bytes=chance.choice([400, 1 << 20]))
+
+    while content:
+        size = chance.randint(1, 200)
+        out.write(content[:size])
+        content = content[size:]
+        if chance.random() < 0.2:
+            out.flush()
+    out.close()
+
+    assert landed(tmp_path, name) == (sorted(rows, key=str), 0)
+    assert counts.records == 60
+    assert counts.files == len(files(tmp_path))
+    assert out.waiting_since is None
+
+
+def test_what_is_no_whole_line_waits(tmp_path: Path) -> None:
+    out, counts = spool(tmp_path)
+
+    out.write(b'{"id":1}\n{"id"')
+    out.flush()
+    assert files(tmp_path) == [b'{"id":1}\n']
+    assert (counts.records, counts.files, counts.size) == (1, 1, 9)
+    out.write(b":2}")
+    out.flush()
+    assert len(files(tmp_path)) == 1
+    out.close()
+
+    assert files(tmp_path)[1] == b'{"id":2}'
+    assert counts.records == 2
+
+
+def test_a_line_that_never_ends_is_cut_and_nothing_of_it_is_lost(tmp_path: Path) -> None:
+    out, _ = spool(tmp_path, max_bytes=100)
+
+    for _ in range(5):
+        out.write(b"x" * 30)
+    out.write(b"\n")
+    out.close()
+
+    assert b"".join(files(tmp_path)) == b"x" * 150 + b"\n"
+
+
+def test_a_stray_quote_keeps_no_other_row(tmp_path: Path) -> None:
+    out, counts = spool(tmp_path, "csv", max_bytes=60)
+    rows = [f"{number},plain\n" for number in range(20)]
+
+    for row in ["id,note\n", '98,"open\n', *rows]:
+        out.write(row.encode())
+    out.close()
+
+    assert landed(tmp_path, "csv") == (sorted([(n, "plain") for n in range(20)], key=str), 1)
+    assert counts.records == 21
+
+
+def test_blanks_alone_make_no_file(tmp_path: Path) -> None:
+    out, counts = spool(tmp_path)
+
+    out.write(b"\n \n")
+    out.flush()
+    out.close()
+
+    assert files(tmp_path) == []
+    assert counts == SpoolCounts()
+
+
+@pytest.mark.parametrize(
+    ("record_format", "content", "records", "refused"),
+    [
+        ("json", b'{"id":1}\n{"id":"x"}\n{broken\n', 3, 2),
+        ("csv", b"id,note\n1,a\nx,b\n", 2, 1),
+        ("text", b"7\nseven\n\n", 2, 1),
+    ],
+)
+def test_records_are_judged_as_landing_will(
+    tmp_path: Path, record_format: str, content: bytes, records: int, refused: int
+) -> None:
+    out, counts = spool(tmp_path, record_format, judges=True)
+
+    out.write(content)
+    out.close()
+
+    assert (counts.records, counts.refused.total()) == (records, refused)
