@@ -399,7 +399,7 @@ def status(output: str, limit: int, html: TextIO | None, **flags: Any) -> None:
         )
         print_answer(output, asdict(report), render_status(report))
         if html is not None:
-            from livemart.serve.page.console_page import console_file
+            from livemart.serve.page.console_view import console_file
 
             html.write(console_file(settings, report.at))
 

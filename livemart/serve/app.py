@@ -35,8 +35,7 @@ from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.other_origins import OtherOrigins
 from livemart.serve.http.problems import install_problems
 from livemart.serve.ingest.endpoint import INGEST_PATH, MOST_INGEST_BYTES, Intake, ingest_router
-from livemart.serve.letters.letter_desk import LetterDesk
-from livemart.serve.letters.pull import letters_router
+from livemart.serve.letters.pull import LetterDesk, letters_router
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.late_watch import LateWatch
 from livemart.serve.live.readings import Readings

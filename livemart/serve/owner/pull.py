@@ -21,7 +21,7 @@ from livemart.serve.http.encoded_slashes import read_id
 from livemart.serve.http.forms import JSON, answer, choose_form, etag_of, is_known
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
-from livemart.serve.http.schemas import answer_shapes
+from livemart.serve.http.schemas import Shape, answer_shapes
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.snapshot_json import snapshot_head, to_json
 from livemart.serve.owner import schemas
@@ -90,47 +90,47 @@ async def restaurants(request: Request, caller: CallerOf) -> Response:
     return answer(request, body.value, etag_of(body.published, "restaurants", scope))
 
 
-@restaurants_router.get(
-    "/{restaurant_id}/metrics",
-    operation_id="pull_metrics",
-    responses=answer_shapes(schemas.Metrics),
+def _add_pull(kind: BodyKind, shape: type[Shape], about: str) -> None:
+    """Add the route that answers with one kind of body of a restaurant and a window."""
+    name = kind.replace("-", "_")
+
+    async def pull(
+        request: Request,
+        caller: CallerOf,
+        restaurant_id: RestaurantId,
+        window: WindowName = WindowLength.DAY,
+    ) -> Response:
+        choose_form(request, [JSON])
+        bodies, hours = await find_restaurant(request, caller, restaurant_id, kind), WINDOWS[window]
+        etag = etag_of(bodies.facts.published, kind, restaurant_id, hours)
+        body = b"" if is_known(request, etag) else bodies.get(kind, hours)
+        return answer(request, body, etag)
+
+    restaurants_router.add_api_route(
+        f"/{{restaurant_id}}/{kind}",
+        pull,
+        name=name,
+        operation_id=f"pull_{name}",
+        description=about,
+        responses=answer_shapes(shape),
+    )
+
+
+_add_pull(
+    "metrics",
+    schemas.Metrics,
+    "Orders, sales, average order and customers of a window, beside the window before.",
 )
-async def metrics(
-    request: Request,
-    caller: CallerOf,
-    restaurant_id: RestaurantId,
-    window: WindowName = WindowLength.DAY,
-) -> Response:
-    """Orders, sales, average order and customers of a window, beside the window before."""
-    return await _answer(request, caller, restaurant_id, "metrics", WINDOWS[window])
-
-
-@restaurants_router.get(
-    "/{restaurant_id}/top-dishes",
-    operation_id="pull_top_dishes",
-    responses=answer_shapes(schemas.TopDishes),
+_add_pull(
+    "top-dishes",
+    schemas.TopDishes,
+    "The three dishes sold most in a window, and their share of its sales.",
 )
-async def top_dishes(
-    request: Request,
-    caller: CallerOf,
-    restaurant_id: RestaurantId,
-    window: WindowName = WindowLength.DAY,
-) -> Response:
-    """The three dishes sold most in a window, and their share of its sales."""
-    return await _answer(request, caller, restaurant_id, "top-dishes", WINDOWS[window])
-
-
-@restaurants_router.get(
-    "/{restaurant_id}/trend", operation_id="pull_trend", responses=answer_shapes(schemas.Trend)
+_add_pull(
+    "trend",
+    schemas.Trend,
+    "The course of a window in points of 5 minutes or an hour, and of the same a week before.",
 )
-async def trend(
-    request: Request,
-    caller: CallerOf,
-    restaurant_id: RestaurantId,
-    window: WindowName = WindowLength.DAY,
-) -> Response:
-    """The course of a window in points of 5 minutes or an hour, and of the same a week before."""
-    return await _answer(request, caller, restaurant_id, "trend", WINDOWS[window])
 
 
 async def find_restaurant(
@@ -154,13 +154,3 @@ async def find_restaurant(
 def unknown_restaurant() -> ProblemError:
     """Return the one answer for a restaurant that is unknown, and for one that is not theirs."""
     return ProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id exists that you may see")
-
-
-async def _answer(
-    request: Request, caller: Caller, restaurant_id: str, kind: BodyKind, hours: int
-) -> Response:
-    choose_form(request, [JSON])
-    bodies = await find_restaurant(request, caller, restaurant_id, kind)
-    etag = etag_of(bodies.facts.published, kind, restaurant_id, hours)
-    body = b"" if is_known(request, etag) else bodies.get(kind, hours)
-    return answer(request, body, etag)

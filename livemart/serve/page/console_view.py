@@ -1,7 +1,7 @@
-"""Builds the texts of the console: the graph of the project, its batches, sources and tests.
+"""Writes the console: the graph of the project, its batches, sources and tests.
 
-Used by the console's page, and by `status --html`. It reads the snapshot log, the graph and the
-notes of the newest run; nothing is measured here.
+Used by the router of pages, for admins, and as one file by `status --html`. It reads the snapshot
+log, the graph and the notes of the newest run; nothing is measured here.
 """
 
 from __future__ import annotations
@@ -11,15 +11,22 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from livemart.land.lag import SourceLag
+from starlette.requests import Request
+
+from livemart.land.lag import SourceLag, WatchedLags, source_lags
 from livemart.project.graph import short_name
-from livemart.serve.page.console_graph import around, draw_graph
+from livemart.serve.http.parts import part_of
+from livemart.serve.live.run_watch import RunWatch
+from livemart.serve.page.console_graph import BOX_HEIGHT, BOX_WIDTH, around, draw_graph
 from livemart.serve.page.run_words import failure_words, run_words
+from livemart.serve.page.templating import render, style_sheet
 from livemart.serve.page.text import DASH, age, count
+from livemart.settings import Settings
 from livemart.state.counts import Counts
-from livemart.state.last_run import LastRun
-from livemart.state.project_graph import GraphNode, ProjectGraph
-from livemart.state.snapshots import ModelState, Snapshot, how_to_show_rows
+from livemart.state.last_run import LastRun, read_last_run
+from livemart.state.project_graph import GraphNode, ProjectGraph, read_graph
+from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog, how_to_show_rows
+from livemart.storage.location import StoragePlace
 
 CONSOLE_PATH = "/console"
 # Snapshots that the console looks back.
@@ -171,25 +178,19 @@ def _state(
 
 def _changed_in(node: GraphNode, rows: Sequence[Snapshot]) -> Snapshot | None:
     """Return the newest snapshot in which the table of a node has another version than before."""
-    for row, before in zip(rows, [*rows[1:], None], strict=True):
+
+    def table_in(row: Snapshot) -> object:
         if node.kind == "source":
-            if node.relation not in row.sources:
-                return None
-            if before is None:
-                return row if len(rows) <= MOST_BATCHES else None
-            if before.sources.get(node.relation) != row.sources[node.relation]:
-                return row
-            continue
+            return row.sources.get(node.relation)
         state = row.models.get(node.unique_id)
-        if state is None:
+        return None if state is None else (state.version, state.table_id)
+
+    for row, before in zip(rows, [*rows[1:], None], strict=True):
+        if table_in(row) is None:
             return None
         if before is None:
             return row if len(rows) <= MOST_BATCHES else None
-        earlier = before.models.get(node.unique_id)
-        if earlier is None or (earlier.version, earlier.table_id) != (
-            state.version,
-            state.table_id,
-        ):
+        if table_in(before) != table_in(row):
             return row
     return None
 
@@ -330,3 +331,43 @@ def _cut(name: str) -> str:
     if len(name) <= _LONGEST_NAME:
         return name
     return f"{name[: _LONGEST_NAME - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def console_values(request: Request, now: datetime, node: str | None) -> dict[str, Any]:
+    """Return the texts of the console's page, by the names of its template.
+
+    Args:
+        request: of an admin.
+        now: the wall clock, UTC.
+        node: the unique id of the node whose history is asked for, if any.
+    """
+    settings = part_of(request, Settings)
+    lags = part_of(request, WatchedLags).lags()
+    run = part_of(request, RunWatch).newest()
+    return _values(settings.warehouse, lags, run, now, node) | {"is_file": False}
+
+
+def console_file(settings: Settings, now: datetime) -> str:
+    """Return the console as one file of HTML, which needs nothing from elsewhere."""
+    warehouse = settings.warehouse
+    lags = WatchedLags(lambda: source_lags(warehouse, settings.landing)).lags()
+    values = _values(warehouse, lags, read_last_run(warehouse), now, None)
+    return render("console.html", **values, is_file=True, style=style_sheet())
+
+
+def _values(
+    warehouse: StoragePlace,
+    lags: Mapping[str, SourceLag],
+    run: LastRun | None,
+    now: datetime,
+    node: str | None,
+) -> dict[str, Any]:
+    rows = SnapshotLog(warehouse).rows(MOST_BATCHES + 1)
+    return {
+        "console": build_console(rows, read_graph(warehouse), lags, run, now, node),
+        "warehouse": warehouse,
+        "now": now,
+        "path": CONSOLE_PATH,
+        "box_width": BOX_WIDTH,
+        "box_height": BOX_HEIGHT,
+    }

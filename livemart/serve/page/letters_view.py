@@ -18,7 +18,7 @@ from livemart.land.letters.chosen_letters import LetterChoice
 from livemart.land.letters.letter_pages import Letter, LetterCount, LetterPage
 from livemart.land.letters.plain_text import one_line, plain_lines
 from livemart.land.reasons import LetterReason, meaning_of
-from livemart.serve.letters.letter_desk import write_place
+from livemart.serve.letters.pull import write_place
 from livemart.serve.page.text import count
 from livemart.settings import Settings
 

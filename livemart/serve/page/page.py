@@ -34,7 +34,7 @@ from livemart.serve.auth.callers import AdminOf, Caller, CallerOf
 from livemart.serve.http.encoded_slashes import read_id
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError, problem_of
-from livemart.serve.letters.letter_desk import LetterDesk, read_place, utc_moment
+from livemart.serve.letters.pull import LetterDesk, read_place, utc_moment
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.run_watch import RunWatch
 from livemart.serve.live.snapshot_json import times_of
@@ -43,12 +43,10 @@ from livemart.serve.owner.bodies import restaurants_of
 from livemart.serve.owner.facts import WINDOWS, first_window, has_owner_models
 from livemart.serve.owner.pull import known_window, unknown_restaurant
 from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
-from livemart.serve.page.console_page import console_values
-from livemart.serve.page.console_view import CONSOLE_PATH
-from livemart.serve.page.dashboard_page import read_dashboard, visible_dashboards
+from livemart.serve.page.console_view import CONSOLE_PATH, console_values
 from livemart.serve.page.letters_view import LETTERS_PATH, build_letters
 from livemart.serve.page.model_address import ModelAddress
-from livemart.serve.page.model_page import build_page, read_rows
+from livemart.serve.page.model_page import build_page, read_dashboard, read_rows, visible_dashboards
 from livemart.serve.page.models_view import build_about, build_model
 from livemart.serve.page.run_words import failure_words, waiting_words
 from livemart.serve.page.templating import STATIC, render
