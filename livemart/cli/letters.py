@@ -83,12 +83,15 @@ _FILTERS = (
 )
 
 
+_all_letters = click.option(
+    "--all", "with_redriven", is_flag=True, help="Include letters that were re-driven or dismissed."
+)
+
+
 @dead_letters.command("list")
 @with_flags(PROJECT, PLACES, _FILTERS, OUTPUT)
 @json_or_text
-@click.option(
-    "--all", "with_redriven", is_flag=True, help="Include letters that were re-driven or dismissed."
-)
+@_all_letters
 def list_letters(output: str, with_redriven: bool, **flags: Any) -> None:
     """Count dead letters by source and reason, with the first and last time."""
     _report(output, 0, with_redriven, flags)
@@ -97,9 +100,7 @@ def list_letters(output: str, with_redriven: bool, **flags: Any) -> None:
 @dead_letters.command("show")
 @with_flags(PROJECT, PLACES, _FILTERS, OUTPUT)
 @json_or_text
-@click.option(
-    "--all", "with_redriven", is_flag=True, help="Include letters that were re-driven or dismissed."
-)
+@_all_letters
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
 def show_letters(output: str, limit: int, with_redriven: bool, **flags: Any) -> None:
     """Count dead letters by source and reason, and show the newest with mistake and place."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, assert_never
 
@@ -179,13 +180,7 @@ class LogWatcher:
         for source, counts in batch.counts.items():
             if counts.produced:
                 self._log.info(
-                    "records_landed",
-                    batch_id=batch.batch_id,
-                    source=source,
-                    produced=counts.produced,
-                    landed=counts.landed,
-                    superseded=counts.superseded,
-                    dead_letters=counts.dead_letters,
+                    "records_landed", batch_id=batch.batch_id, source=source, **asdict(counts)
                 )
         if batch.refusals:
             self._log.warning(
