@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TypeVar
 
 from sqlglot import Dialect, Token, TokenType, exp
@@ -124,15 +125,11 @@ def tokens_of(text: str) -> list[Token]:
 def has_empty_item(text: str) -> bool:
     """Return True if a comma has no item behind it, which the parser passes over.
 
-    >>> has_empty_item("select a,, b from t"), has_empty_item("select a, b from t")
-    (True, False)
+    >>> [has_empty_item(text) for text in ("select a,, b from t", "select a, b from t", "")]
+    [True, False, False]
     """
-    kinds = [token.token_type for token in tokens_of(text)]
-    behind = [*kinds[1:], TokenType.SEMICOLON]
-    return any(
-        kind is TokenType.COMMA and after in _NO_ITEM
-        for kind, after in zip(kinds, behind, strict=True)
-    )
+    kinds = [*(token.token_type for token in tokens_of(text)), TokenType.SEMICOLON]
+    return any(kind is TokenType.COMMA and after in _NO_ITEM for kind, after in pairwise(kinds))
 
 
 def _refuse_pipes(tokens: list[Token]) -> None:
