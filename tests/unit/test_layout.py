@@ -35,7 +35,6 @@ COVERED = {
     "land/micro_batch.py": "unit/land/test_landing.py",
     # Conversations with a broker, a session or an engine, which a stand-in would only repeat.
     "land/sources/nats/client.py": "integration/land/test_nats.py",
-    "land/sources/nats/connection.py": "integration/land/test_nats.py",
     "publish/publisher.py": "publish/test_publications.py",
     "run/batch.py": "integration/run/test_pipeline.py",
     "spark/arrow_views.py": "integration/spark/test_quick_session.py",

@@ -41,8 +41,7 @@ from livemart.land.records.judge import RECORD, SIZE, verdict
 from livemart.land.records.worker import require_staged, stage_tables
 from livemart.land.upsert.change import BatchSource
 from livemart.land.upsert.deletes import deletes_relation, remember
-from livemart.land.upsert.event_time import MOVED, moved_detail
-from livemart.land.upsert.upsert import Upsert
+from livemart.land.upsert.upsert import MOVED, Upsert, moved_detail
 from livemart.project.landing_columns import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
 from livemart.spark.large_lane import LargeLane
 from livemart.spark.types import spark_schema

@@ -25,8 +25,7 @@ from livemart.land.records.judge import refused_by, verdict
 from livemart.land.records.schema import TIMESTAMP, Stamp
 from livemart.land.upsert.delete_condition import holds
 from livemart.land.upsert.deletes import deletes_relation, remember
-from livemart.land.upsert.event_time import MOVED, moved_detail
-from livemart.land.upsert.upsert import Upsert
+from livemart.land.upsert.upsert import MOVED, Upsert, moved_detail
 from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import BATCH_ID, LANDED_AT
 from livemart.spark.tables_before import TablesBefore

@@ -21,7 +21,7 @@ import pytest
 from livemart.errors import ConfigError, SourceError
 from livemart.land.micro_batch import Limit
 from livemart.land.sources.nats import client as nats_client
-from livemart.land.sources.nats.connection import NatsDeniedError, NatsUnreadableError
+from livemart.land.sources.nats.client import NatsDeniedError, NatsUnreadableError
 from livemart.land.sources.nats.log import NatsLog
 from livemart.run.replays import is_retriable
 from tests.deliveries import Shop, lines, order, source

@@ -109,8 +109,7 @@ class NatsLog:
 
     @property
     def _client(self) -> NatsClient:
-        from livemart.land.sources.nats.client import NatsClient
-        from livemart.land.sources.nats.connection import NatsConnection
+        from livemart.land.sources.nats.client import NatsClient, NatsConnection
 
         connection = NatsConnection(self.servers, self.client, self.secrets)
         return NatsClient(connection, self.stream, self.subjects)
