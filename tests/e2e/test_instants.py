@@ -19,7 +19,7 @@ import pytest
 
 from livemart.intervals import late_after
 from livemart.serve.live.snapshot_json import to_text
-from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
+from livemart.serve.owner.answers import PAGE_PARTS, read_restaurants
 from livemart.serve.page import page
 from livemart.serve.page.templating import render
 from livemart.serve.page.view import build_view

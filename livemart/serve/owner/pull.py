@@ -25,10 +25,9 @@ from livemart.serve.http.schemas import Shape, answer_shapes
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.snapshot_json import snapshot_head, to_json
 from livemart.serve.owner import schemas
-from livemart.serve.owner.answers import Answers
+from livemart.serve.owner.answers import Answers, BodyKind, RestaurantBodies
 from livemart.serve.owner.bodies import restaurants_of
 from livemart.serve.owner.facts import WINDOWS
-from livemart.serve.owner.restaurant import BodyKind, RestaurantBodies
 from livemart.store.snapshot_view import SnapshotView
 
 

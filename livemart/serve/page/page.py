@@ -39,10 +39,10 @@ from livemart.serve.live.hub import Hub
 from livemart.serve.live.run_watch import RunWatch
 from livemart.serve.live.snapshot_json import times_of
 from livemart.serve.models.pull import may_read, readable_model
+from livemart.serve.owner.answers import PAGE_PARTS, read_restaurants
 from livemart.serve.owner.bodies import restaurants_of
 from livemart.serve.owner.facts import WINDOWS, first_window, has_owner_models
 from livemart.serve.owner.pull import known_window, unknown_restaurant
-from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page.console_view import CONSOLE_PATH, console_values
 from livemart.serve.page.letters_view import LETTERS_PATH, build_letters
 from livemart.serve.page.model_address import ModelAddress

@@ -8,15 +8,23 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
 
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.tokens import TokenStore
+from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.snapshot_json import to_json
-from livemart.serve.owner.answers import Answers
-from livemart.serve.owner.restaurant import PARTS, BodyKind, BodyPart, RestaurantBodies
+from livemart.serve.owner import bodies
+from livemart.serve.owner.answers import PARTS, Answers, BodyKind, BodyPart, RestaurantBodies
+from livemart.serve.owner.facts import Facts
+from livemart.serve.owner.panes import Panes
 from livemart.store.reader import StoreReader
+from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
 from tests.serve.owner.window_bodies import trend_body
 from tests.store.stores import NOON, Order, fill_store, make_orders, reference_tables
@@ -26,6 +34,21 @@ LATER = NOON + timedelta(minutes=5)
 ORDERS = make_orders(LATER)
 ROUNDS = 3
 KINDS: tuple[BodyKind, ...] = ("metrics", "trend", "state", "top-dishes")
+ROW = {
+    "restaurant_id": "r1",
+    "restaurant_name": "Taverna Azul",
+    "time_zone": "Europe/Lisbon",
+    "currency_code": "EUR",
+    "window_hours": 24,
+    "order_count": 2,
+    "sales_amount": Decimal("19.00"),
+    "average_order_value": Decimal("9.50"),
+    "unique_customers": 2,
+    "previous_order_count": None,
+    "previous_sales_amount": None,
+    "previous_average_order_value": None,
+}
+NONE = Panes(NOON - timedelta(hours=1), (), (), (), frozenset(), 2)
 
 
 class SlowReader(StoreReader):
@@ -194,3 +217,46 @@ async def _answering(url: str) -> AsyncIterator[tuple[SlowReader, Hub, Answers]]
         finally:
             hub.close()
             readings.close()
+
+
+def restaurant() -> RestaurantBodies:
+    published = Published(7, NOON, NOON, "epoch", NOON)
+    return RestaurantBodies(Facts(published, "r1", {24: ROW}, {}, NONE, None))
+
+
+def test_a_body_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    metrics_of = bodies.metrics_of
+
+    def counted(facts: Facts, hours: int) -> Any:
+        asked.append(hours)
+        return metrics_of(facts, hours)
+
+    monkeypatch.setattr("livemart.serve.owner.answers.metrics_of", counted)
+    known = restaurant()
+
+    first, second = known.get("metrics", 24), known.get("metrics", 24)
+
+    assert first is second and asked == [24]
+    assert json.loads(first)["metrics"]["sales_amount"]["value"] == "19.00"
+
+
+def test_a_window_of_which_there_are_no_figures_is_refused() -> None:
+    known = restaurant()
+
+    known.facts.of_window(24)
+    assert known.has(24) and not known.has(1)
+    with pytest.raises(ProblemError, match="windows here are 24h; found 1h") as caught:
+        known.facts.of_window(1)
+    assert (caught.value.code, caught.value.status) == ("WINDOW_UNKNOWN", 422)
+
+
+@pytest.mark.parametrize("kind", ["trend", "state"])
+def test_a_body_of_parts_that_were_not_read_is_a_fault_and_no_empty_answer(kind: str) -> None:
+    known = restaurant()
+
+    assert known.parts == frozenset() and PARTS[kind]  # type: ignore[index]
+    with pytest.raises(ValueError, match=r"r1: its .* were not read"):
+        known.get(kind, 24)  # type: ignore[arg-type]
+    known.panes = NONE
+    assert known.parts == {"panes"} and json.loads(known.get("trend", 24))

@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 
 from livemart.serve.live.snapshot_json import Body, times_of
-from livemart.serve.owner.restaurant import PARTS, BodyKind, read_restaurants
+from livemart.serve.owner.answers import PARTS, BodyKind, read_restaurants
 from livemart.store.snapshot_view import SnapshotView
 
 
