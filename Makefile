@@ -48,14 +48,14 @@ test-unit: env-unit ## Tests without a JVM
 	$(PYTEST_PLAIN) tests/unit -n 2 -q
 
 test-serve: env-unit ## Serving store, API and push, and attacks on them, without a JVM, on SQLite and PostgreSQL
-	$(PYTEST) tests/serve tests/attacks tests/store tests/publish -n 3 -q
+	$(PYTEST) tests/serve tests/attacks tests/store tests/publish -n 4 -q
 
 test-storage: export LIVEMART_TESTS := all
 test-storage: env ## Tables, state and commands over a disk, a memory that fails, and S3 (moto)
 	$(PYTEST) tests/unit/storage tests/unit/state tests/unit/delta tests/integration/run/test_bucket.py -q
 
 test-e2e: env-unit ## The owner's page in Chromium; pictures of every state in artifacts/e2e
-	$(PYTEST_PLAIN) tests/e2e -n 2 -q
+	$(PYTEST_PLAIN) tests/e2e -n 4 -q
 
 audit: ## Known vulnerabilities of the locked packages, from PyPI; fails if it cannot be asked
 	@$(PYTHON) scripts/audit.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ os.environ.setdefault("LIVEMART_JVM_OPTIONS", "short")
 # Which tests run: the gate, everything that is certain, or what is random and long as well.
 TIER = os.environ.get("LIVEMART_TESTS", "gate")
 IS_NIGHTLY = TIER == "nightly"
+IS_GATE = TIER == "gate"
 # A test that takes longer hangs.
 _LONGEST_S = 300
 _LEFT_OUT = {"gate": {"extended", "nightly"}, "all": {"nightly"}, "nightly": set[str]()}
@@ -76,8 +78,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if any("::" in argument for argument in config.args):
         return
     kept, left_out = list[pytest.Item](), list[pytest.Item]()
+    cases = Counter[str]()
     for item in items:
         is_left_out = any(map(item.get_closest_marker, _LEFT_OUT[TIER]))
+        if IS_GATE and (few := item.get_closest_marker("gate_takes")) is not None:
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            is_left_out |= cases[test] > few.args[0]
         (left_out if is_left_out else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept

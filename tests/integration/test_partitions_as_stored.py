@@ -91,6 +91,7 @@ BATCHES: tuple[list[dict[str, Any]], ...] = (
 )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("lane", "models"),
     [

@@ -49,6 +49,7 @@ def execute(store_url: str) -> Iterator[Callable[[str], None]]:
     engine.dispose()
 
 
+@pytest.mark.gate_takes(8)
 @pytest.mark.parametrize(
     "damage",
     [

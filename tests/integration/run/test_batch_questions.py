@@ -161,6 +161,7 @@ def test_an_answer_with_times_that_python_does_not_have_is_text(spark: SparkSess
 
 
 # 20 s.
+@pytest.mark.extended
 def test_a_model_is_compiled_again_when_the_warehouse_answers_otherwise(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -36,6 +36,7 @@ def test_a_refresh_of_an_empty_warehouse_is_a_build_of_one_snapshot(mini: Mini) 
 
 
 # 4 s.
+@pytest.mark.extended
 def test_a_wider_declared_type_rebuilds_the_models_that_read_the_column_and_no_others(
     mini: Mini,
 ) -> None:

@@ -105,6 +105,7 @@ def test_what_a_failed_build_landed_is_counted_by_the_next_snapshot(
     assert {row.as_of for row in rows} == {NOON - timedelta(minutes=5)}
 
 
+@pytest.mark.extended
 def test_a_lost_checkpoint_is_refused_and_a_new_epoch_is_the_way_out(mini: Mini) -> None:
     shutil.rmtree(mini.root / "warehouse" / "_livemart" / "checkpoint")
 
@@ -151,6 +152,7 @@ def test_torn_offsets_are_explained_and_the_advice_works(mini: Mini) -> None:
     assert mini.totals()["c"] == (1, "1.00")
 
 
+@pytest.mark.extended
 def test_a_landed_table_rewritten_by_hand_is_refused_until_a_build_accepts_it(
     mini: Mini, spark: SparkSession
 ) -> None:

@@ -60,6 +60,7 @@ def _id(run: ProjectRun) -> str:
 
 
 # 15 s.
+@pytest.mark.extended
 def test_a_row_is_stamped_by_the_run_that_wrote_it(spark: SparkSession, tmp_path: Path) -> None:
     names = ("staged", "methods", "totals", "running", "above", "loads", "late")
     run = shop_project(spark, tmp_path, {name: MODELS[name] for name in names})

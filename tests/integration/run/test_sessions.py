@@ -214,6 +214,7 @@ def _models(case: Case, names: Sequence[str] = tuple(MODELS)) -> dict[str, str]:
 
 
 # 20 s.
+@pytest.mark.extended
 def test_days_and_windows_are_those_of_the_time_zone_of_the_profile(
     spark: SparkSession, tmp_path: Any
 ) -> None:

@@ -28,6 +28,7 @@ def columns(mini: Mini) -> set[str]:
     return set(mini.warehouse.read("mini.shop_totals", state.version).column_names)
 
 
+@pytest.mark.extended
 def test_a_stream_follows_the_edits_of_its_project(mini: Mini) -> None:
     with mini.streaming():
         edit(mini, TOTALS, WITH_LARGEST)

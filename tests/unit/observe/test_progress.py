@@ -73,6 +73,7 @@ def show(outcome: BatchOutcome) -> str:
     return console.export_text()
 
 
+@pytest.mark.extended
 def test_in_the_background_of_a_terminal_plain_lines_are_logged() -> None:
     with subprocess.Popen([sys.executable, "-c", BACKGROUND], stdout=subprocess.PIPE) as process:
         told, _ = process.communicate(timeout=PATIENCE_S)

@@ -70,6 +70,7 @@ def test_a_project_that_declares_no_clock_has_livemarts(shop: Path) -> None:
     assert [column.name for column in project.clock.columns] == ["as_of"]
 
 
+@pytest.mark.extended
 def test_the_pane_is_the_projects_variable(shop: Path) -> None:
     _write(shop, {"models/panes.sql": "select {{ pane_start('t') }} as p"})
 
@@ -84,6 +85,7 @@ def test_a_project_that_never_asks_for_the_time_has_no_clock(shop: Path) -> None
     assert Dbt(shop).load().clock is None
 
 
+@pytest.mark.extended
 def test_a_clock_and_macros_of_the_projects_own_come_first(shop: Path) -> None:
     _write(
         shop,

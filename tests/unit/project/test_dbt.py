@@ -303,6 +303,7 @@ def test_a_time_zone_that_is_none_is_refused_before_anything_runs(jaffle: Path) 
     )
 
 
+@pytest.mark.extended
 def test_other_rows_of_a_seed_are_another_checksum(jaffle: Path, project: Project) -> None:
     with (jaffle / "seeds" / "raw_orders.csv").open("a") as file:
         file.write("5,1,2026-01-04 00:00:00.000000,placed,13\n")
@@ -395,6 +396,7 @@ def test_a_package_that_is_not_installed_is_told(jaffle: Path) -> None:
     assert caught.value.hint == f"install them, without Spark: dbt deps --project-dir {jaffle}"
 
 
+@pytest.mark.extended
 def test_vars_change_the_compiled_code(jaffle: Path) -> None:
     project = Dbt(jaffle, vars={"smallest_amount": 7}).load()
 
@@ -753,6 +755,7 @@ def test_the_manifest_is_written_beside_what_dbt_keeps(jaffle: Path, tmp_path: P
     assert not (elsewhere / "livemart" / "run_results.json").exists()
 
 
+@pytest.mark.extended
 def test_the_files_of_a_project_are_named_where_it_lies_now(jaffle: Path) -> None:
     dbt = Dbt(jaffle)
     dbt.load()
@@ -779,6 +782,7 @@ def test_a_project_of_tables_and_views_follows_from_its_files(jaffle: Path) -> N
     assert _repeats(jaffle, lambda folder: None)
 
 
+@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize(
     ("file", "text"),
     [

@@ -50,6 +50,7 @@ def test_an_error_has_each_reason_that_dbt_gave_before_once(tmp_path: Path) -> N
     )
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize(
     ("yaml", "place"),
     [
@@ -123,6 +124,7 @@ _HOOKS = {
 }
 
 
+@pytest.mark.gate_takes(3)
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -168,6 +170,7 @@ def test_every_file_that_dbt_cannot_read_is_reported(
     assert "later" not in reported
 
 
+@pytest.mark.extended
 def test_an_entry_of_yaml_is_not_repeated_in_its_error(jaffle: Path) -> None:
     (jaffle / "models" / "more.yml").write_text(
         "sources:\n- name: shop\n  catalog: main\n  tables: [{name: till}, {name: shelf}]"
@@ -257,6 +260,7 @@ def test_what_is_wrong_with_a_profile_is_said_before_anything_is_started(
     assert words in caught.value.message
 
 
+@pytest.mark.extended
 def test_profile_and_target_of_the_environment_give_the_schema(
     jaffle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +279,7 @@ def test_profile_and_target_of_the_environment_give_the_schema(
     assert (read.target_schema, mistakes) == ("prod", [])
 
 
+@pytest.mark.gate_takes(3)
 @pytest.mark.parametrize(
     ("file", "text", "line"),
     [
@@ -340,6 +345,7 @@ def test_an_error_whose_file_dbt_leaves_out_has_it(
     assert caught.value.message.startswith(line)
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
@@ -384,6 +390,7 @@ def test_a_node_that_cannot_be_compiled_has_its_file_and_line(jaffle: Path) -> N
     ]
 
 
+@pytest.mark.extended
 def test_an_exposure_is_said_to_be_in_its_file(jaffle: Path) -> None:
     (jaffle / "models" / "x.yml").write_text("exposures: [{name: e, owner: {name: x}}]")
 

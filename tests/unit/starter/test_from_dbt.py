@@ -172,6 +172,7 @@ def test_another_target_of_method_session_is_named(shop: Path, home: Path) -> No
     assert report.endswith("--target here")
 
 
+@pytest.mark.extended
 def test_a_profile_is_what_dbt_takes_it_for(
     shop: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +274,7 @@ def test_what_does_not_compile_is_an_error_after_the_report(shop: Path, home: Pa
     assert any(text.startswith("strategies: models ask Spark") for text in said)
 
 
+@pytest.mark.extended
 def test_a_source_names_the_seed_that_would_fill_it(shop: Path, home: Path) -> None:
     (shop / "models" / "newest.sql").unlink()
     seeds = "seeds: {shop: {orders: {+schema: raw, +enabled: \"{{ var('samples', false) }}\"}}}\n"

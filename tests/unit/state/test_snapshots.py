@@ -96,6 +96,7 @@ def test_a_reader_sees_rows_that_another_wrote_meanwhile(place: StoragePlace) ->
     assert [row.snapshot_id for row in reader.rows(1)] == [2]
 
 
+@pytest.mark.extended
 def test_many_rows_stay_in_few_files_and_in_order(tmp_path: Path) -> None:
     log = SnapshotLog(tmp_path)
     for number in range(1, 140):

@@ -20,6 +20,7 @@ from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.strategies import region
 from livemart.plan.strategies.region import Region
 from livemart.plan.uncut import plan_uncut
+from tests.conftest import IS_GATE
 from tests.unit.plan.random_queries import INPUTS, TABLES
 from tests.unit.plan.simulation import Simulation
 from tests.unit.plan.test_random_queries import changed_tables
@@ -147,6 +148,7 @@ def test_no_key_that_cuts_a_decision_is_left(query: str) -> None:
     assert _decides_in_stages(query)
 
 
+@pytest.mark.extended
 def test_rows_of_stages_that_decide_are_legal() -> None:
     for name, shape in _IN_STEPS.items():
         assert _decides_in_stages(shape), name
@@ -231,7 +233,7 @@ def test_what_a_refresh_leaves_is_legal() -> None:
 
 
 def test_what_a_refresh_leaves_of_random_queries_is_legal() -> None:
-    shapes = [_random_shape(random.Random(seed)) for seed in range(16)]
+    shapes = [_random_shape(random.Random(seed)) for seed in range(5 if IS_GATE else 16)]
 
     faults = [fault for shape in shapes for fault in _faults_of(shape, 4)]
 

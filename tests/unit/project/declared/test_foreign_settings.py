@@ -43,6 +43,7 @@ def test_each_line_that_sets_a_database_is_named_before_anything_runs(tmp_path: 
     ]
 
 
+@pytest.mark.extended
 def test_a_macro_that_gives_all_nodes_a_database_is_named(tmp_path: Path) -> None:
     folder = shutil.copytree(_JAFFLE, tmp_path / "jaffle")
     (folder / "macros" / "names.sql").write_text(

@@ -63,6 +63,7 @@ def test_a_model_may_be_empty_as_long_as_its_question_has_no_answer(tmp_path: Pa
     assert [*sql_mistakes(model, "sql", has_asked=True)] == []
 
 
+@pytest.mark.extended
 def test_an_ephemeral_model_may_be_empty_as_long_as_its_reader_has_no_answer(
     tmp_path: Path,
 ) -> None:

@@ -141,6 +141,7 @@ def test_the_hooks_of_a_project_give_its_models_their_sessions(tmp_path: Path) -
     assert staged.session.statements == ("set spark.sql.legacy.sizeOfNull=True",)
 
 
+@pytest.mark.extended
 def test_a_hook_that_asks_for_what_it_makes_only_acts(tmp_path: Path) -> None:
     folder = _with_hooks(tmp_path, ["{% do run_query('select id from ' ~ target.schema) %}"], [])
 
@@ -152,6 +153,7 @@ def test_a_hook_that_asks_for_what_it_makes_only_acts(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.extended
 def test_a_hook_that_cannot_be_rendered_is_named(tmp_path: Path) -> None:
     folder = _with_hooks(tmp_path, ["select {{ nothing() }}"], [])
 
