@@ -62,7 +62,14 @@ settings.load_profile("livemart")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test with its folder; leave out those of longer tiers, unless a test is named."""
     root = Path(__file__).parent
+    cases = Counter[str]()
+    passed_over = set[pytest.Item]()
     for item in items:
+        if IS_GATE and (every := item.get_closest_marker("gate_takes_every")) is not None:
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % every.args[0]:
+                passed_over.add(item)
+            cases[test] += 1
         if item.path.is_relative_to(root):
             kind = item.path.relative_to(root).parts[0]
             if kind in _KINDS:
@@ -78,13 +85,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if any("::" in argument for argument in config.args):
         return
     kept, left_out = list[pytest.Item](), list[pytest.Item]()
-    cases = Counter[str]()
     for item in items:
-        is_left_out = any(map(item.get_closest_marker, _LEFT_OUT[TIER]))
-        if IS_GATE and (few := item.get_closest_marker("gate_takes")) is not None:
-            test = item.nodeid.partition("[")[0]
-            cases[test] += 1
-            is_left_out |= cases[test] > few.args[0]
+        is_left_out = item in passed_over or any(map(item.get_closest_marker, _LEFT_OUT[TIER]))
         (left_out if is_left_out else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept

@@ -91,7 +91,6 @@ BATCHES: tuple[list[dict[str, Any]], ...] = (
 )
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize(
     ("lane", "models"),
     [

@@ -49,7 +49,7 @@ def execute(store_url: str) -> Iterator[Callable[[str], None]]:
     engine.dispose()
 
 
-@pytest.mark.gate_takes(8)
+@pytest.mark.gate_takes_every(3)
 @pytest.mark.parametrize(
     "damage",
     [

@@ -83,7 +83,7 @@ def test_values_come_back_in_their_order_and_are_found(
     assert all(type(row["value"]) is type(values[0]) for row in ascending[1:])
 
 
-@pytest.mark.gate_takes(12)
+@pytest.mark.gate_takes_every(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_are_keys_and_tell_rows_without_key_apart(
     store_url: str, reader: StoreReader, kind: str

@@ -80,7 +80,7 @@ def assert_shows(url: str, reader: StoreReader, number: int) -> None:
         assert sorted(map(str, stored)) == sorted(map(str, table.to_pylist())), name
 
 
-@pytest.mark.gate_takes(6)
+@pytest.mark.gate_takes_every(5)
 @pytest.mark.parametrize(("number", "failpoint"), KILLS)
 def test_a_publisher_killed_on_the_way_leaves_one_snapshot_whole(
     store_url: str, reader: StoreReader, number: int, failpoint: str

@@ -28,8 +28,7 @@ def columns(mini: Mini) -> set[str]:
     return set(mini.warehouse.read("mini.shop_totals", state.version).column_names)
 
 
-@pytest.mark.extended
-def test_a_stream_follows_the_edits_of_its_project(mini: Mini) -> None:
+def test_a_stream_follows_an_edit_of_its_project(mini: Mini) -> None:
     with mini.streaming():
         edit(mini, TOTALS, WITH_LARGEST)
         edit(mini, "models/shop_list.sql", "select distinct shop_id from {{ ref('shop_totals') }}")
@@ -38,6 +37,13 @@ def test_a_stream_follows_the_edits_of_its_project(mini: Mini) -> None:
         assert "shop_totals changed region" in mini.watcher.edits
         assert any(text.startswith("shop_list new") for text in mini.watcher.edits)
 
+
+@pytest.mark.extended
+def test_a_stream_goes_on_after_edits_that_it_refused(mini: Mini) -> None:
+    with mini.streaming():
+        edit(mini, TOTALS, WITH_LARGEST)
+        edit(mini, "models/shop_list.sql", "select distinct shop_id from {{ ref('shop_totals') }}")
+        wait_until(lambda: "model.mini.shop_list" in mini.newest.models)
         edit(mini, TOTALS, WITH_LARGEST.replace("amount", "amuont"))
         wait_until(lambda: len(mini.watcher.refusals) == 1)
         refusal = read_refusal(mini.root / "warehouse")

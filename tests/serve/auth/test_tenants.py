@@ -106,7 +106,7 @@ def test_every_path_of_the_application_is_in_this_matrix(one: Site) -> None:
     assert routes_of(one.client.app) == expected
 
 
-@pytest.mark.gate_takes(16)
+@pytest.mark.gate_takes_every(3)
 @pytest.mark.parametrize("case", GUARDED, ids=lambda case: f"{case.path} {case.form}")
 def test_whoever_is_not_known_gets_the_same_401_everywhere(
     one: Site, address: tuple[str, int], case: Case, refused: Mapping[str, dict[str, str]]

@@ -414,7 +414,7 @@ def test_a_column_that_drift_brings_keeps_values_in_any_order_and_cut(
     ]
 
 
-@pytest.mark.gate_takes(12)
+@pytest.mark.gate_takes_every(4)
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 @pytest.mark.parametrize("cut", [1, 2, 4])
 def test_a_large_field_that_no_column_names_is_kept_beside_the_others(

@@ -70,7 +70,6 @@ def test_a_project_that_declares_no_clock_has_livemarts(shop: Path) -> None:
     assert [column.name for column in project.clock.columns] == ["as_of"]
 
 
-@pytest.mark.extended
 def test_the_pane_is_the_projects_variable(shop: Path) -> None:
     _write(shop, {"models/panes.sql": "select {{ pane_start('t') }} as p"})
 

@@ -782,7 +782,6 @@ def test_a_project_of_tables_and_views_follows_from_its_files(jaffle: Path) -> N
     assert _repeats(jaffle, lambda folder: None)
 
 
-@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize(
     ("file", "text"),
     [

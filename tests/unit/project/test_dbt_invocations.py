@@ -50,7 +50,7 @@ def test_an_error_has_each_reason_that_dbt_gave_before_once(tmp_path: Path) -> N
     )
 
 
-@pytest.mark.gate_takes(1)
+@pytest.mark.gate_takes_every(4)
 @pytest.mark.parametrize(
     ("yaml", "place"),
     [
@@ -124,7 +124,7 @@ _HOOKS = {
 }
 
 
-@pytest.mark.gate_takes(3)
+@pytest.mark.gate_takes_every(3)
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -279,7 +279,7 @@ def test_profile_and_target_of_the_environment_give_the_schema(
     assert (read.target_schema, mistakes) == ("prod", [])
 
 
-@pytest.mark.gate_takes(3)
+@pytest.mark.gate_takes_every(4)
 @pytest.mark.parametrize(
     ("file", "text", "line"),
     [
@@ -345,7 +345,6 @@ def test_an_error_whose_file_dbt_leaves_out_has_it(
     assert caught.value.message.startswith(line)
 
 
-@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize(
     ("text", "hint"),
     [

@@ -96,17 +96,19 @@ def test_a_reader_sees_rows_that_another_wrote_meanwhile(place: StoragePlace) ->
     assert [row.snapshot_id for row in reader.rows(1)] == [2]
 
 
-@pytest.mark.extended
-def test_many_rows_stay_in_few_files_and_in_order(tmp_path: Path) -> None:
+def test_many_rows_stay_in_few_files_and_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.state.snapshots._COMPACT_EVERY", 8)
     log = SnapshotLog(tmp_path)
-    for number in range(1, 140):
+    for number in range(1, 20):
         log.append(make_snapshot(number))
 
     files = DeltaTable(str(tmp_path / "_livemart" / "snapshots")).file_uris()
 
-    assert len(files) < 70
-    assert [row.snapshot_id for row in SnapshotLog(tmp_path).rows(500)] == list(range(139, 0, -1))
-    assert [row.snapshot_id for row in log.rows(3)] == [139, 138, 137]
+    assert len(files) < 10
+    assert [row.snapshot_id for row in SnapshotLog(tmp_path).rows(500)] == list(range(19, 0, -1))
+    assert [row.snapshot_id for row in log.rows(3)] == [19, 18, 17]
 
 
 def test_any_delta_reader_finds_versions_by_name(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def same(group: Group, records: list[dict[str, Any]]) -> bool:
     return bool(refused)
 
 
-@pytest.mark.gate_takes(10)
+@pytest.mark.gate_takes_every(2)
 @pytest.mark.parametrize("empty_is_null", [False, True])
 @pytest.mark.parametrize("name", KINDS)
 def test_each_value_is_read_as_it_is_alone_among_plain_ones(name: str, empty_is_null: bool) -> None:
