@@ -353,6 +353,7 @@ def cut_at_rows(
     groups: Template[Occurrence] | None = None,
     windows: Template[Occurrence] | None = None,
     condition: TextSpan | None = None,
+    instead: Mapping[TextSpan, str | Template[Occurrence]] | None = None,
 ) -> Cut | None:
     """Return a query whose stage selects the pieces at `spans` from the rows of a block.
 
@@ -364,6 +365,7 @@ def cut_at_rows(
         groups: GROUP BY and HAVING of the stage, which the rest does not have.
         windows: the named windows of the stage, which the rest has as well.
         condition: that of HAVING, if it is the rest that keeps groups by it.
+        instead: what else the rest has in the place of pieces.
     """
     assert part.rows is not None
     flat, (start, end) = part.alone, part.rows
@@ -392,6 +394,7 @@ def cut_at_rows(
     edits: dict[TextSpan, str | Template[Occurrence]] = {
         (start, end): template("from ", hole_of(stage), word),
         **orders,
+        **(instead or {}),
     }
     for begin, until in ordered:
         if start <= begin < end:

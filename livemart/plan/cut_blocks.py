@@ -10,27 +10,35 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from livemart.plan.block_part import (
     ABOVE_GROUPS,
     BlockPart,
     Columns,
+    TextSpan,
     block_part,
     clauses,
     cut_at_rows,
     put_back,
 )
-from livemart.plan.blocks import Blocks, numbered
+from livemart.plan.blocks import CLOSING, OPENING, Blocks, numbered, outside_of_brackets
 from livemart.plan.cut import COUNT_OF_ROWS, Cut, hole_of
 from livemart.plan.cut_gates import cut_groups, cut_keys, cut_sets, cut_windows, partitions
 from livemart.plan.reading.grouping_sets import SETS
-from livemart.plan.relations.aggregate_calls import aggregate_calls, with_wrappers
-from livemart.plan.sql.flatten import Flat
-from livemart.plan.sql.template import template
+from livemart.plan.relations.aggregate_calls import aggregate_calls, called, with_wrappers
+from livemart.plan.sql.determinism import function_name
+from livemart.plan.sql.flatten import Flat, Occurrence
+from livemart.plan.sql.functions import GENERATORS
+from livemart.plan.sql.parse import tokens_of
+from livemart.plan.sql.template import Template, template
 from livemart.plan.sql.written import span_of
 from livemart.spark_sql import quoted
 
+# Spark computes them before all totals of their SELECT: rows are added, or left out for NULL.
+_MOVE_ROWS = GENERATORS | {"window", "session_window"}
+# The hidden column of a stage whose different values are counted.
+_COUNTED = "__livemart_counted"
 # The clauses that are computed above the rows, and those that a total has none of.
 _ABOVE_ROWS = ("group", "having", *ABOVE_GROUPS)
 
@@ -48,12 +56,14 @@ def cut_whole(part: BlockPart) -> Cut | None:
 def cut_totals(part: BlockPart) -> Cut | None:
     """Return a query whose totals without GROUP BY are a stage: one row of plain aggregates.
 
-    A count of all rows is added, by which the totals can be moved.
+    A count of all rows is added, by which the totals can be moved. A count of different values
+    becomes a query by itself, whose stage has these values, each with the count of its rows.
     """
     select = part.select_of_rows
     if select is None or any(map(select.args.get, (*_ABOVE_ROWS, "distinct", "limit", "offset"))):
         return None
-    spans: dict[tuple[int, int], str] = {}
+    spans: dict[TextSpan, str] = {}
+    counted: dict[TextSpan, str] = {}
     for item in select.expressions:
         if item.find(exp.Query, exp.Window) is not None:
             return None
@@ -64,11 +74,55 @@ def cut_totals(part: BlockPart) -> Cut | None:
         for call in calls:
             if (span := span_of(call)) is None:
                 return None
-            spans.setdefault(span, f"__livemart_total_{len(spans) + 1}")
-    if not spans:
+            if (value := _counted_value(part, call, span)) is not None:
+                counted[span] = value
+            else:
+                spans.setdefault(span, f"__livemart_total_{len(spans) + 1}")
+    if not (spans or counted):
         return None
-    cut = cut_at_rows(part, spans, {COUNT_OF_ROWS: "count(*)"})
-    return None if cut is None else replace(cut, adds_up=True)
+    functions = {function_name(it) for item in select.expressions for it in item.walk()}
+    if counted and not functions.isdisjoint(_MOVE_ROWS):
+        return None
+    assert part.rows is not None
+    flat, hidden = part.alone, {COUNT_OF_ROWS: "count(*)"}
+    groups: Template[Occurrence] | None = None
+    asked: dict[TextSpan, str | Template[Occurrence]] = {
+        span: template("(select ", flat.cut(*span), " ", flat.cut(*part.rows), ")")
+        for span in counted
+    }
+    is_beside = len(counted) > (not spans)
+    if not spans:
+        first, value = min(counted.items())
+        asked[first] = f"count({_COUNTED})"
+        hidden, groups = {_COUNTED: value, **hidden}, template(f" group by {value}")
+    cut = cut_at_rows(part, spans, hidden, groups=groups, instead=asked)
+    return None if cut is None else replace(cut, adds_up=True, is_branch=cut.is_branch or is_beside)
+
+
+def _counted_value(part: BlockPart, call: exp.Expr, span: TextSpan) -> str | None:
+    """Return the SQL of the values that `count(distinct ..)` counts: no NULL, as in its filter.
+
+    None for another call, and where the text is not clear.
+    """
+    count, text = called(call), part.alone.text
+    distinct = count.this
+    if not isinstance(count, exp.Count) or not isinstance(distinct, exp.Distinct):
+        return None
+    is_one = len(distinct.expressions) == 1 and not distinct.find(exp.Tuple, exp.Star)
+    if not is_one or not distinct.find(exp.Column) or part.outputs_in(span):
+        return None
+    # `count ( distinct .. ) filter ( where .. )`
+    tokens = [it for it in tokens_of(text) if span[0] <= it.start < span[1]]
+    brackets = [it for it in outside_of_brackets(tokens) if it.token_type in OPENING | CLOSING]
+    words, values = list[TokenType](), list[str]()
+    for opening, closing in zip(brackets[::2], brackets[1::2], strict=True):
+        word = tokens[tokens.index(opening) + 1]
+        words.append(word.token_type)
+        values.append(text[word.end + 1 : closing.start])
+    if words == [TokenType.DISTINCT]:
+        return values[0]
+    is_filtered = words == [TokenType.DISTINCT, TokenType.WHERE]
+    return f"case when {values[1]} then {values[0]} end" if is_filtered else None
 
 
 def cut_rows(part: BlockPart, *, has_keys: bool = False) -> Cut | None:

@@ -50,6 +50,18 @@ signed groups;
 select 100.0 * sum(case when status = 'placed' then amount else 0 end) / sum(amount) as share, count(amount) as paid from bronze.orders;
 signed rows keys=(share, paid) stage_1=(signed groups) last=(select 100.0 * __livemart_total_1 / __livemart_total_2 as share, __livemart_total_3 as paid from stage_1);
 
+# title: different values that are counted without groups
+select count(*) as orders, count(distinct customer_id) as customers from bronze.orders where status = 'placed';
+signed rows keys=(orders) reason=SCALAR_SUBQUERY_CHANGED stage_1=(signed groups) stage_2=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_3=(signed groups) last=(select __livemart_total_1 as orders, (select __livemart_total_1 from stage_3) as customers from stage_1);
+
+# title: different values of a condition, in branches of a union
+select 'seen' as step, count(distinct customer_id) as customers from bronze.orders union all select 'paid', count(distinct customer_id) filter (where amount > 0) from bronze.orders;
+signed rows keys=(step, customers) stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups) stage_3=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_4=(signed groups) last=(select 'seen' as step, __livemart_total_1 as customers from stage_4 union all select 'paid', __livemart_total_1 from stage_2);
+
+# title: different values of one column beside a maximum
+select count(distinct customer_id) as customers, max(amount) as most from bronze.orders;
+full reason=GLOBAL_AGG;
+
 # title: totals that cannot be added up are computed of the joined rows
 select count(distinct r.currency_code) as currencies, max(o.amount) as most from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id where status = 'placed';
 staged stage_1=(signed rows lookups=1/1 keys=(__livemart_column_2)) last=(select count(distinct __livemart_column_1) as currencies, max(__livemart_column_2) as most from stage_1);

@@ -171,6 +171,19 @@ _QUERIES = {
     "sets by the places of outputs": """
         select count(*) as n, t.k as k, t.y + 1 as y from s.t as t
         group by cube (t.x), 2, 3 having n > 1""",
+    "different values beside a count of all rows": """
+        select count(*) as n, count(distinct t.k) as ks, count(distinct t.x + 1) / 2 as xs,
+            count(distinct u.g) filter (where t.y > 1 or t.x > 1) as gs
+        from s.t as t left join s.u as u on t.k = u.k where t.x is distinct from 2""",
+    "different values alone, as steps of a funnel": """
+        select 'a' as step, count(distinct w.k) as n, count(distinct w.g) as m from s.w as w
+        union all select 'b', count(distinct case when w.x > 1 then w.k end), count(distinct w.x)
+        from s.w as w""",
+    "items of one row that are compared": """
+        with r as (select k, x, y from s.t where x is not null)
+        select a.n, b.m, a.d * 2 - b.m as less
+        from (select count(*) as n, count(distinct k) as d from r) as a
+        cross join (select count(distinct r.x) as m from r where y > 1) as b""",
     "ranked groups by all": """
         select t.k as k, count(*) + 1 as n, rank() over (order by count(*), max(t.x)) as place
         from s.t as t inner join s.u as u on t.k = u.k group by all order by max(t.x)""",
@@ -220,6 +233,19 @@ def test_random_grouping_sets_are_planned_right() -> None:
     plans = [check_sets_seed(seed) for seed in range(6)]
 
     assert sum(not isinstance(plan.strategy, Full) for plan in plans) > len(plans) // 3
+
+
+def test_random_counts_of_different_values_are_planned_right() -> None:
+    plans = [check_distinct_seed(seed) for seed in range(8)]
+
+    assert sum(not isinstance(plan.strategy, Full) for plan in plans) > len(plans) // 3
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_many_random_counts_of_different_values_are_planned_right() -> None:
+    for seed in range(1_000, 3_000):
+        check_distinct_seed(seed)
 
 
 @pytest.mark.nightly
@@ -297,6 +323,22 @@ def check_sets_seed(seed: int) -> Plan:
         f" count(*) as n, count(q.{counted}) * 2 as m,"
         f" grouping(q.{other}) as g from ({rows}) as q group by {sets}{having}"
     )
+    return _check_query(query, seed, 3)
+
+
+def check_distinct_seed(seed: int) -> Plan:
+    """Count different values of the query of a seed, and carry the plan out over random changes."""
+    chance, rows = random.Random(seed), random_query(seed)
+    one, other = chance.choices(plan_query(rows, INPUTS).names or ("none",), k=2)
+    counts = [
+        f"count(distinct q.{one})", f"count(distinct {other}) * 2", f"count({other}) + 1",
+        f"count(distinct q.{one}) filter (where cast({other} as string) in ('1', 'a'))", "count(*)",
+        f"count(distinct case when q.{one} is null then 'a' else cast(q.{other} as string) end)",
+    ]  # fmt: skip
+    values = ", ".join(f"{it} as n{n}" for n, it in enumerate(chance.sample(counts, k=2)))
+    query = f"select {values} from ({rows}) as q"
+    if chance.random() < 0.3:
+        query += f" union all select count(distinct k), count(*) from s.w where x > {seed % 3}"
     return _check_query(query, seed, 3)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from livemart.plan import block_part, cut
+from livemart.plan import block_part, cut, cut_blocks
 from livemart.plan.reading import scopes
 from livemart.plan.relations import relation
 from livemart.plan.relations.gate import Aggregate, Gate, GroupsOfSets, WindowGate
@@ -17,7 +17,12 @@ from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.relation import Expr
 from livemart.plan.sql import written
 from tests.unit.plan.golden import actual, cases
-from tests.unit.plan.test_random_queries import check_clock_seed, check_seed, check_sets_seed
+from tests.unit.plan.test_random_queries import (
+    check_clock_seed,
+    check_distinct_seed,
+    check_seed,
+    check_sets_seed,
+)
 
 
 def is_noticed(title: str) -> bool:
@@ -113,6 +118,20 @@ def test_a_key_of_some_sets_that_confines_is_seen(monkeypatch: pytest.MonkeyPatc
     assert is_noticed("grouping sets of which all have a key")
     with pytest.raises(AssertionError, match="seed 5"):
         check_sets_seed(5)
+
+
+def test_different_values_without_their_filter_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted_value = cut_blocks._counted_value
+
+    def unfiltered(part: block_part.BlockPart, call: Expr, span: tuple[int, int]) -> str | None:
+        value = counted_value(part, call, span)
+        return value if value is None else value.rpartition(" then ")[2].removesuffix(" end")
+
+    monkeypatch.setattr(cut_blocks, "_counted_value", unfiltered)
+
+    assert is_noticed("different values of a condition, in branches of a union")
+    with pytest.raises(AssertionError, match="seed 0"):
+        check_distinct_seed(0)
 
 
 def test_a_cut_through_a_name_that_means_something_else_is_seen(

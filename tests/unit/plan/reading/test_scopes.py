@@ -92,7 +92,7 @@ def test_a_shape_without_a_rule_has_its_own_reason(sql: str, code: str) -> None:
         ),
         (
             "select 'sold' as kind, sum(amount) as n from s.sales"
-            " union all (select 'shops', count(distinct shop) from s.sales)",
+            " union all (select 'shops', count(distinct shop, id) from s.sales)",
             "a total over all rows is a row beside others",
             "group by hour or by key in a subquery, and total its groups",
         ),
