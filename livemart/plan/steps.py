@@ -87,15 +87,20 @@ def _in_steps(
         next_cut := _next_cut(rest, last, inputs_now, depth, tried, may_keep_rows=may_keep_rows)
     ) is not None:
         cut, plan = next_cut
+        stage = QueryStage(cut.stage.stage_relation, plan)
+        # One that is read again has its place already, before all of its readers.
+        stages_now = dict(stages)
+        for step in (*plan.stages, stage):
+            stages_now.setdefault(step.relation, step)
+        if len(stages_now) > _MOST_STAGES:
+            if all(map(is_stage_relation, rest.relations)):
+                # It is a last step as it is.
+                break
+            return None
+        stages = stages_now
         keeps_rows |= cut.keeps_rows
         has_branches |= cut.is_branch
         of_rows = plan if cut.is_subset else Plan(Staged())
-        stage = QueryStage(cut.stage.stage_relation, plan)
-        for step in (*plan.stages, stage):
-            # One that is read again has its place already, before all of its readers.
-            stages.setdefault(step.relation, step)
-        if len(stages) > _MOST_STAGES:
-            return None
         inputs_now, rest = _with_stages(inputs_now, (*plan.stages, stage)), cut.rest
         last = plan_uncut(rest, inputs_now)
         if not isinstance(last.strategy, Full):
@@ -137,7 +142,7 @@ def _next_cut(
     may_keep_rows: bool,
 ) -> tuple[Cut, Plan] | None:
     """Return the first cut whose stage a strategy moves, and the plan of the stage."""
-    for cut in _cuts(flat, uncut, inputs, tried):
+    for cut in _totals_of_stages_last(_cuts(flat, uncut, inputs, tried)):
         if (cut.keeps_rows or cut.is_branch) and not may_keep_rows:
             continue
         if len(tried) > _MOST_TRIED:
@@ -201,6 +206,17 @@ def _cuts(flat: Flat, uncut: Plan, inputs: Inputs, tried: _Tried) -> Iterator[Cu
         return depth < _DEEPEST and plan is not None and isinstance(plan.strategy, Full)
 
     yield from cuts_of_blocks(flat, inputs.columns, is_hopeless)
+
+
+def _totals_of_stages_last(cuts: Iterable[Cut]) -> Iterator[Cut]:
+    """Yield the cuts that leave fewer tables to read whole before those that read stages again."""
+    last = []
+    for cut in cuts:
+        if cut.adds_up and all(map(is_stage_relation, cut.stage.relations)):
+            last.append(cut)
+        else:
+            yield cut
+    yield from last
 
 
 def _gains(plan: Plan, *, is_value: bool = False) -> bool:

@@ -179,6 +179,10 @@ _QUERIES = {
         select 'a' as step, count(distinct w.k) as n, count(distinct w.g) as m from s.w as w
         union all select 'b', count(distinct case when w.x > 1 then w.k end), count(distinct w.x)
         from s.w as w""",
+    "more counts of different values than have room for a total each": """
+        select count(*) as n, count(distinct k) as ks, count(distinct x) as xs,
+            count(distinct y) as ys, count(distinct ts) as times, count(distinct x + y) as sums
+        from s.t""",
     "items of one row that are compared": """
         with r as (select k, x, y from s.t where x is not null)
         select a.n, b.m, a.d * 2 - b.m as less
