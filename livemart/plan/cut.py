@@ -38,7 +38,8 @@ class Cut:
     the stage. `is_value`: the stage is one value that the rest reads. `adds_up`: the stage gains
     nothing unless it is moved by adding up. `keeps_rows`: the stage has as many rows as it reads,
     and gains nothing unless the rest is moved as well. `is_branch`: the stage is in a branch of a
-    union, and gains nothing if the rest reads all of a table for another branch.
+    union, and gains nothing if the rest reads all of a table for another branch. `is_late`: it is
+    tried where no other cut gains anything, so that the stages of other queries stay theirs.
     """
 
     stage: Flat
@@ -48,6 +49,7 @@ class Cut:
     adds_up: bool = False
     keeps_rows: bool = False
     is_branch: bool = False
+    is_late: bool = False
 
 
 def hole_of(stage: Flat) -> Template[Occurrence]:

@@ -65,9 +65,9 @@ def cut_totals(part: BlockPart) -> Cut | None:
     spans: dict[TextSpan, str] = {}
     counted: dict[TextSpan, str] = {}
     for item in select.expressions:
+        calls = [with_wrappers(call) for call in aggregate_calls(item)]
         if item.find(exp.Query, exp.Window) is not None:
             return None
-        calls = [with_wrappers(call) for call in aggregate_calls(item)]
         inside = {id(column) for call in calls for column in call.find_all(exp.Column)}
         if any(column.table and id(column) not in inside for column in item.find_all(exp.Column)):
             return None
@@ -96,7 +96,10 @@ def cut_totals(part: BlockPart) -> Cut | None:
         asked[first] = f"count({_COUNTED})"
         hidden, groups = {_COUNTED: value, **hidden}, template(f" group by {value}")
     cut = cut_at_rows(part, spans, hidden, groups=groups, instead=asked)
-    return None if cut is None else replace(cut, adds_up=True, is_branch=cut.is_branch or is_beside)
+    if cut is None:
+        return None
+    is_branch = cut.is_branch or is_beside
+    return replace(cut, adds_up=True, is_branch=is_branch, is_late=bool(counted))
 
 
 def _counted_value(part: BlockPart, call: exp.Expr, span: TextSpan) -> str | None:

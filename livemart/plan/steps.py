@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from livemart.plan.cut import Cut, cut_limit, with_row_count
 from livemart.plan.cut_blocks import cuts_of_blocks
@@ -30,30 +30,50 @@ _NUMBERED = re.compile(r"__livemart_\d+__|\b_\d+(?=\.)")
 _COMPARED = 50
 
 
-# The plans of parts of one query, by the names that they have as stages; each with its depth.
-_Tried = dict[str, tuple[Plan, int]]
+@dataclass(slots=True)
+class _Attempt:
+    """One way to cut a query, with the plans of its parts.
 
-
-def plan_flat(flat: Flat, inputs: Inputs, depth: int = 0, tried: _Tried | None = None) -> Plan:
-    """Return the plan of a flat text; in steps, if it can only be moved so.
-
-    Args:
-        depth: how many stages the text is within.
-        tried: the plans of parts of the same query.
+    A later attempt begins where those before it end in a full refresh: no plan of theirs changes.
+    `tries_late`: it tries late cuts, too. `totals_last`: totals over stages are cut last. Where
+    there is no more room, the last step reads those stages whole. `plans`: by the names that the
+    parts have as stages, each with its depth. `left_late`: late cuts were left out. `lacks_room`:
+    there were too many stages.
     """
-    tried = {} if tried is None else tried
-    if flat.stage_relation in tried:
-        return tried[flat.stage_relation][0]
+
+    tries_late: bool = False
+    totals_last: bool = False
+    plans: dict[str, tuple[Plan, int]] = field(default_factory=dict)
+    left_late: bool = False
+    lacks_room: bool = False
+
+
+def plan_flat(flat: Flat, inputs: Inputs) -> Plan:
+    """Return the plan of a flat text; in steps, if it can only be moved so."""
+    attempt = _Attempt()
+    first = plan = _plan_part(flat, inputs, 0, attempt)
+    if isinstance(plan.strategy, Full) and attempt.left_late:
+        attempt = _Attempt(tries_late=True, lacks_room=attempt.lacks_room)
+        plan = _plan_part(flat, inputs, 0, attempt)
+    if isinstance(plan.strategy, Full) and attempt.lacks_room:
+        plan = _plan_part(flat, inputs, 0, _Attempt(tries_late=True, totals_last=True))
+    return first if isinstance(plan.strategy, Full) else plan
+
+
+def _plan_part(flat: Flat, inputs: Inputs, depth: int, attempt: _Attempt) -> Plan:
+    """Return the plan of a query, or of a stage that is within `depth` others."""
+    if flat.stage_relation in attempt.plans:
+        return attempt.plans[flat.stage_relation][0]
     plan = plan_uncut(flat, inputs)
     if isinstance(plan.strategy, Full) and not plan.strategy.is_volatile and depth < _DEEPEST:
         # A shape that the cuts do not know is recomputed as a whole.
         with suppress(Exception):
             plan = (
-                _in_steps(flat, plan, inputs, depth, tried)
-                or _in_steps(flat, plan, inputs, depth, tried, may_keep_rows=False)
+                _in_steps(flat, plan, inputs, depth, attempt)
+                or _in_steps(flat, plan, inputs, depth, attempt, may_keep_rows=False)
                 or plan
             )
-    tried[flat.stage_relation] = plan, depth
+    attempt.plans[flat.stage_relation] = plan, depth
     return plan
 
 
@@ -62,7 +82,7 @@ def _in_steps(
     uncut: Plan,
     inputs: Inputs,
     depth: int,
-    tried: _Tried,
+    attempt: _Attempt,
     *,
     may_keep_rows: bool = True,
 ) -> Plan | None:
@@ -84,7 +104,7 @@ def _in_steps(
     of_rows = Plan(Staged())
     keeps_rows = has_branches = False
     while (
-        next_cut := _next_cut(rest, last, inputs_now, depth, tried, may_keep_rows=may_keep_rows)
+        next_cut := _next_cut(rest, last, inputs_now, depth, attempt, may_keep_rows=may_keep_rows)
     ) is not None:
         cut, plan = next_cut
         stage = QueryStage(cut.stage.stage_relation, plan)
@@ -93,7 +113,8 @@ def _in_steps(
         for step in (*plan.stages, stage):
             stages_now.setdefault(step.relation, step)
         if len(stages_now) > _MOST_STAGES:
-            if all(map(is_stage_relation, rest.relations)):
+            attempt.lacks_room = True
+            if attempt.totals_last and all(map(is_stage_relation, rest.relations)):
                 # It is a last step as it is.
                 break
             return None
@@ -137,21 +158,25 @@ def _next_cut(
     uncut: Plan,
     inputs: Inputs,
     depth: int,
-    tried: _Tried,
+    attempt: _Attempt,
     *,
     may_keep_rows: bool,
 ) -> tuple[Cut, Plan] | None:
     """Return the first cut whose stage a strategy moves, and the plan of the stage."""
-    for cut in _totals_of_stages_last(_cuts(flat, uncut, inputs, tried)):
+    cuts = _cuts(flat, uncut, inputs, attempt)
+    for cut in _totals_of_stages_last(cuts) if attempt.totals_last else cuts:
         if (cut.keeps_rows or cut.is_branch) and not may_keep_rows:
             continue
-        if len(tried) > _MOST_TRIED:
+        if len(attempt.plans) > _MOST_TRIED:
             return None
+        if cut.is_late and not attempt.tries_late:
+            attempt.left_late = True
+            continue
         if cut.adds_up:
             plan = plan_uncut(cut.stage, inputs)
             is_moved = isinstance(plan.strategy, Signed)
         else:
-            plan = plan_flat(cut.stage, inputs, depth + 1, tried)
+            plan = _plan_part(cut.stage, inputs, depth + 1, attempt)
             is_moved = _gains(plan, is_value=cut.is_value and plan.reads_rows_alone)
             if cut.is_subset and plan.stages:
                 # Nothing else is cut below a LIMIT.
@@ -196,13 +221,13 @@ def _counted(cut: Cut, inputs: Inputs) -> tuple[Cut, Plan] | None:
     return (counted, plan) if isinstance(plan.strategy, Signed) else None
 
 
-def _cuts(flat: Flat, uncut: Plan, inputs: Inputs, tried: _Tried) -> Iterator[Cut]:
+def _cuts(flat: Flat, uncut: Plan, inputs: Inputs, attempt: _Attempt) -> Iterator[Cut]:
     if (limit := cut_limit(flat, uncut.names)) is not None:
         yield limit
 
     def is_hopeless(part: Flat) -> bool:
         # Its cuts were tried where it was a stage: they are the same here. At the deepest none is.
-        plan, depth = tried.get(part.stage_relation, (None, _DEEPEST))
+        plan, depth = attempt.plans.get(part.stage_relation, (None, _DEEPEST))
         return depth < _DEEPEST and plan is not None and isinstance(plan.strategy, Full)
 
     yield from cuts_of_blocks(flat, inputs.columns, is_hopeless)

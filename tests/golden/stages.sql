@@ -56,7 +56,7 @@ signed rows keys=(orders) reason=SCALAR_SUBQUERY_CHANGED stage_1=(signed groups)
 
 # title: different values of a condition, in branches of a union
 select 'seen' as step, count(distinct customer_id) as customers from bronze.orders union all select 'paid', count(distinct customer_id) filter (where amount > 0) from bronze.orders;
-signed rows keys=(step, customers) stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_3=(signed groups) stage_4=(signed groups) last=(select 'seen' as step, __livemart_total_1 as customers from stage_4 union all select 'paid', __livemart_total_1 from stage_3);
+signed rows keys=(step, customers) stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups) stage_3=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_4=(signed groups) last=(select 'seen' as step, __livemart_total_1 as customers from stage_4 union all select 'paid', __livemart_total_1 from stage_2);
 
 # title: more counts of different values than have room for a total each
 select count(distinct order_id) as orders, count(distinct restaurant_id) as restaurants, count(distinct customer_id) as customers, count(distinct status) as states, count(distinct date(ordered_at)) as days from bronze.orders;
@@ -65,6 +65,10 @@ staged stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_count
 # title: different values of one column beside a maximum
 select count(distinct customer_id) as customers, max(amount) as most from bronze.orders;
 full reason=GLOBAL_AGG;
+
+# title: different values over a join are counted of the joined rows
+select count(*) as orders, count(distinct o.customer_id) as customers from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id;
+staged stage_1=(signed rows lookups=1/1 keys=(__livemart_column_1)) last=(select count(*) as orders, count(distinct __livemart_column_1) as customers from stage_1);
 
 # title: totals that cannot be added up are computed of the joined rows
 select count(distinct r.currency_code) as currencies, max(o.amount) as most from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id where status = 'placed';
