@@ -64,8 +64,13 @@ def cut_totals(part: BlockPart) -> Cut | None:
         return None
     spans: dict[TextSpan, str] = {}
     counted: dict[TextSpan, str] = {}
+    has_values = False
     for item in select.expressions:
         calls = [with_wrappers(call) for call in aggregate_calls(item)]
+        if not calls and item.find(exp.Query) is not None and _reads_alone(part, item):
+            # It is one value beside the totals, as it is beside their stage.
+            has_values = True
+            continue
         if item.find(exp.Query, exp.Window) is not None:
             return None
         inside = {id(column) for call in calls for column in call.find_all(exp.Column)}
@@ -90,7 +95,7 @@ def cut_totals(part: BlockPart) -> Cut | None:
         span: template("(select ", flat.cut(*span), " ", flat.cut(*part.rows), ")")
         for span in counted
     }
-    is_beside = len(counted) > (not spans)
+    is_beside = has_values or len(counted) > (not spans)
     if not spans:
         first, value = min(counted.items())
         asked[first] = f"count({_COUNTED})"
@@ -98,8 +103,13 @@ def cut_totals(part: BlockPart) -> Cut | None:
     cut = cut_at_rows(part, spans, hidden, groups=groups, instead=asked)
     if cut is None:
         return None
-    is_branch = cut.is_branch or is_beside
-    return replace(cut, adds_up=True, is_branch=is_branch, is_late=bool(counted))
+    is_late, is_branch = bool(counted) or has_values, cut.is_branch or is_beside
+    return replace(cut, adds_up=True, is_branch=is_branch, is_late=is_late)
+
+
+def _reads_alone(part: BlockPart, item: exp.Expr) -> bool:
+    """Return True if an item of a select list names no column of the rows."""
+    return not any(it.table in part.sources for it in item.find_all(exp.Column))
 
 
 def _counted_value(part: BlockPart, call: exp.Expr, span: TextSpan) -> str | None:

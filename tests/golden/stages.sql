@@ -54,13 +54,17 @@ signed rows keys=(share, paid) stage_1=(signed groups) last=(select 100.0 * __li
 select count(*) as orders, count(distinct customer_id) as customers from bronze.orders where status = 'placed';
 signed rows keys=(orders) reason=SCALAR_SUBQUERY_CHANGED stage_1=(signed groups) stage_2=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_3=(signed groups) last=(select __livemart_total_1 as orders, (select __livemart_total_1 from stage_3) as customers from stage_1);
 
+# title: different values of two columns, and no other total
+select count(distinct customer_id) as customers, count(distinct status) / 2 as states from bronze.orders;
+signed rows keys=(customers) reason=SCALAR_SUBQUERY_CHANGED stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups) stage_3=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_4=(signed groups) last=(select __livemart_total_1 as customers, (select __livemart_total_1 from stage_4) / 2 as states from stage_2);
+
 # title: different values of a condition, in branches of a union
 select 'seen' as step, count(distinct customer_id) as customers from bronze.orders union all select 'paid', count(distinct customer_id) filter (where amount > 0) from bronze.orders;
 signed rows keys=(step, customers) stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups) stage_3=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_4=(signed groups) last=(select 'seen' as step, __livemart_total_1 as customers from stage_4 union all select 'paid', __livemart_total_1 from stage_2);
 
 # title: more counts of different values than have room for a total each
 select count(distinct order_id) as orders, count(distinct restaurant_id) as restaurants, count(distinct customer_id) as customers, count(distinct status) as states, count(distinct date(ordered_at)) as days from bronze.orders;
-staged stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_3=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_4=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_5=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_6=(signed groups) stage_7=(signed groups) stage_8=(signed groups) last=(select count(__livemart_counted) as orders, (select count(__livemart_counted) from stage_5) as restaurants, (select __livemart_total_1 from stage_8) as customers, (select __livemart_total_1 from stage_7) as states, (select __livemart_total_1 from stage_6) as days from stage_1);
+staged stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_3=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_4=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_5=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_6=(signed groups) stage_7=(signed groups) stage_8=(signed groups) last=(select __livemart_total_1 as orders, (select count(__livemart_counted) from stage_5) as restaurants, (select count(__livemart_counted) from stage_4) as customers, (select __livemart_total_1 from stage_8) as states, (select __livemart_total_1 from stage_7) as days from stage_6);
 
 # title: different values of one column beside a maximum
 select count(distinct customer_id) as customers, max(amount) as most from bronze.orders;

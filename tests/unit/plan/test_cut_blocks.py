@@ -58,6 +58,11 @@ def texts(cut: Cut) -> tuple[str, str]:
             " (select count(distinct t.k) from a.t as t, a.u as u) as m from stage",
         ),
         (
+            "select sum(x) as s, (select max(z) from a.u as u) + 1 as m from a.t as t",
+            "select sum(x) as __livemart_total_1, count(*) as __livemart_rows from a.t as t",
+            "select __livemart_total_1 as s, (select max(z) from a.u as u) + 1 as m from stage",
+        ),
+        (
             "select sum(x) filter (where y = 'a b') as s from a.t as t, a.u as u -- the end",
             "select sum(x) filter (where y = 'a b') as __livemart_total_1,"
             " count(*) as __livemart_rows from a.t as t, a.u as u",
@@ -85,6 +90,7 @@ def test_totals_become_one_row_of_plain_aggregates(text: str, stage: str, rest: 
         "select 1 as one from a.t as t",
         "select sum(x) as s",
         "select sum(x) as s from a.t as t union all select 1",
+        "select sum(x) as s, (select max(z) from a.u as u where u.k = t.k) as m from a.t as t",
         # A window leaves out rows without a time, which the other total counts.
         "select count(*) as n, count(distinct window(x, '1 hour')) as s from a.t as t",
     ],

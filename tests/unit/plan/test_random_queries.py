@@ -179,6 +179,8 @@ _QUERIES = {
         select 'a' as step, count(distinct w.k) as n, count(distinct w.g) as m from s.w as w
         union all select 'b', count(distinct case when w.x > 1 then w.k end), count(distinct w.x)
         from s.w as w""",
+    "different values of two columns, and no other total": """
+        select count(distinct w.k) as ks, count(distinct w.x) + 1 as xs from s.w as w""",
     "more counts of different values than have room for a total each": """
         select count(*) as n, count(distinct k) as ks, count(distinct x) as xs,
             count(distinct y) as ys, count(distinct ts) as times, count(distinct x + y) as sums
