@@ -28,6 +28,7 @@ _READER_OF_MAPPED_COLUMNS = 2
 # Under which Spark notes what a text was declared as, and what it notes of CHAR at any depth.
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 _CHAR = re.compile(r"\bchar\(", re.IGNORECASE)
+_SIZED = re.compile(r"(?:var)?char\(", re.IGNORECASE)
 
 
 def unreadable_reason(table: DeltaTable) -> str | None:
@@ -42,6 +43,12 @@ def unreadable_reason(table: DeltaTable) -> str | None:
     if "deletionVectors" in features and any(it.num_rows for it in table.deletion_vectors()):
         return "deletion vectors"
     return None
+
+
+def sized_texts(table: DeltaTable) -> frozenset[str]:
+    """Return the columns that were declared as CHAR or VARCHAR."""
+    fields = table.schema().fields
+    return frozenset(it.name for it in fields if _SIZED.match(str(it.metadata.get(_DECLARED, ""))))
 
 
 def unread_feature(features: Collection[str], configuration: Mapping[str, str]) -> str | None:

@@ -26,7 +26,12 @@ from livemart.arrow.calendars import first_of, is_of_spark_2, texts_of
 from livemart.arrow.times import holds_time, is_time
 from livemart.arrow.variants import holds_variant, nothing_of
 from livemart.delta.cache import FileCache
-from livemart.delta.features import may_have_been_unreadable, not_readable, unreadable_reason
+from livemart.delta.features import (
+    may_have_been_unreadable,
+    not_readable,
+    sized_texts,
+    unreadable_reason,
+)
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
 from livemart.delta.matches import Matches, RecentMatches
 from livemart.delta.parquet import completed, in_parallel, open_file
@@ -103,6 +108,7 @@ class TableVersion:
         self.unreadable = unreadable_reason(table)
         self.may_have_been_unreadable = may_have_been_unreadable(table)
         self.schema = schema_of(table)
+        self.sized_texts = sized_texts(table)
         metadata = table.metadata()
         self.table_id = str(metadata.id)
         self.partition_columns = tuple(metadata.partition_columns)

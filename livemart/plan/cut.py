@@ -40,6 +40,8 @@ class Cut:
     and gains nothing unless the rest is moved as well. `is_branch`: the stage is in a branch of a
     union, and gains nothing if the rest reads all of a table for another branch. `is_late`: it is
     tried where no other cut gains anything, so that the stages of other queries stay theirs.
+    `counted`: the query of the values of each count of different values, and that of the columns
+    which they are taken from; None if they are constants.
     """
 
     stage: Flat
@@ -50,6 +52,7 @@ class Cut:
     keeps_rows: bool = False
     is_branch: bool = False
     is_late: bool = False
+    counted: tuple[tuple[Flat, Flat | None], ...] = ()
 
 
 def hole_of(stage: Flat) -> Template[Occurrence]:

@@ -64,6 +64,7 @@ def cut_totals(part: BlockPart) -> Cut | None:
         return None
     spans: dict[TextSpan, str] = {}
     counted: dict[TextSpan, str] = {}
+    queries: list[tuple[Flat, Flat | None]] = []
     has_values = False
     for item in select.expressions:
         calls = [with_wrappers(call) for call in aggregate_calls(item)]
@@ -81,6 +82,7 @@ def cut_totals(part: BlockPart) -> Cut | None:
                 return None
             if (value := _counted_value(part, call, span)) is not None:
                 counted[span] = value
+                queries.append((_rows_of_values(part, value), _rows_of_columns(part, call)))
             else:
                 spans.setdefault(span, f"__livemart_total_{len(spans) + 1}")
     if not (spans or counted):
@@ -104,7 +106,8 @@ def cut_totals(part: BlockPart) -> Cut | None:
     if cut is None:
         return None
     is_late, is_branch = bool(counted) or has_values, cut.is_branch or is_beside
-    return replace(cut, adds_up=True, is_branch=is_branch, is_late=is_late)
+    cut = replace(cut, adds_up=True, is_branch=is_branch)
+    return replace(cut, is_late=is_late, counted=tuple(queries))
 
 
 def _reads_alone(part: BlockPart, item: exp.Expr) -> bool:
@@ -136,6 +139,33 @@ def _counted_value(part: BlockPart, call: exp.Expr, span: TextSpan) -> str | Non
         return values[0]
     is_filtered = words == [TokenType.DISTINCT, TokenType.WHERE]
     return f"case when {values[1]} then {values[0]} end" if is_filtered else None
+
+
+def _rows_of_values(part: BlockPart, value: str) -> Flat:
+    """Return the query of the different values of an expression."""
+    listed = f"{value} as {_COUNTED}, count(*) as {COUNT_OF_ROWS}"
+    return _over_rows(part, listed, f" group by {value}")
+
+
+def _rows_of_columns(part: BlockPart, call: exp.Expr) -> Flat | None:
+    """Return the query of the columns that a call takes values from, not those of conditions."""
+
+    def is_condition(node: exp.Expr) -> bool:
+        return isinstance(node.parent, exp.If | exp.Case) and node.arg_key == "this"
+
+    nodes = called(call).walk(prune=is_condition)
+    columns = [it for it in nodes if isinstance(it, exp.Column) and not is_condition(it)]
+    listed = [
+        f"{quoted(it.table)}.{quoted(it.name)} as __livemart_column_{number}"
+        for number, it in enumerate(columns, start=1)
+    ]
+    return _over_rows(part, ", ".join(listed)) if listed else None
+
+
+def _over_rows(part: BlockPart, listed: str, behind: str = "") -> Flat:
+    assert part.rows is not None
+    head, rows = part.alone.cut(0, part.begin), part.alone.cut(*part.rows)
+    return numbered(template(head, f"select {listed} ", rows, behind))
 
 
 def cut_rows(part: BlockPart, *, has_keys: bool = False) -> Cut | None:

@@ -14,6 +14,7 @@ from livemart.plan.cut import Cut, cut_limit, with_row_count
 from livemart.plan.cut_blocks import cuts_of_blocks
 from livemart.plan.plan import Full, Inputs, Plan, QueryStage, Staged, Steps
 from livemart.plan.reading.guards import check_window_notes, passes_sessions_on
+from livemart.plan.relations.kinds import NOT_STORED
 from livemart.plan.sql.flatten import Flat, is_stage_relation
 from livemart.plan.sql.parse import parse
 from livemart.plan.strategies.signed import NO_COUNT_OF_ROWS, Append, Signed
@@ -175,6 +176,7 @@ def _next_cut(
         if cut.adds_up:
             plan = plan_uncut(cut.stage, inputs)
             is_moved = isinstance(plan.strategy, Signed)
+            is_moved = is_moved and all(_are_fewer(*it, inputs) for it in cut.counted)
         else:
             plan = _plan_part(cut.stage, inputs, depth + 1, attempt)
             is_moved = _gains(plan, is_value=cut.is_value and plan.reads_rows_alone)
@@ -257,6 +259,14 @@ def _gains(plan: Plan, *, is_value: bool = False) -> bool:
     values = {it for it in plan.parameters if is_stage_relation(plan.flat.occurrences[it].relation)}
     is_copy = len(plan.flat.occurrences) - len(values) == 1
     return not is_copy or (is_value and parse(plan.flat.text).args.get("where") is not None)
+
+
+def _are_fewer(values: Flat, columns: Flat | None, inputs: Inputs) -> bool:
+    """Return False if no stage can keep the values that are counted, or each row has its own."""
+    plan = plan_uncut(values, inputs)
+    if not isinstance(plan.strategy, Signed) or not NOT_STORED.isdisjoint(plan.kinds.values()):
+        return False
+    return columns is None or not plan_uncut(columns, inputs).unique_key
 
 
 def _with_stages(inputs: Inputs, stages: Iterable[QueryStage]) -> Inputs:

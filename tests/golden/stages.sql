@@ -63,12 +63,28 @@ select 'seen' as step, count(distinct customer_id) as customers from bronze.orde
 signed rows keys=(step, customers) stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups) stage_3=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_4=(signed groups) last=(select 'seen' as step, __livemart_total_1 as customers from stage_4 union all select 'paid', __livemart_total_1 from stage_2);
 
 # title: more counts of different values than have room for a total each
-select count(distinct order_id) as orders, count(distinct restaurant_id) as restaurants, count(distinct customer_id) as customers, count(distinct status) as states, count(distinct date(ordered_at)) as days from bronze.orders;
-staged stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_3=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_4=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_5=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_6=(signed groups) stage_7=(signed groups) stage_8=(signed groups) last=(select __livemart_total_1 as orders, (select count(__livemart_counted) from stage_5) as restaurants, (select count(__livemart_counted) from stage_4) as customers, (select __livemart_total_1 from stage_8) as states, (select __livemart_total_1 from stage_7) as days from stage_6);
+select count(distinct amount) as amounts, count(distinct restaurant_id) as restaurants, count(distinct customer_id) as customers, count(distinct status) as states, count(distinct date(ordered_at)) as days from bronze.orders;
+staged stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_3=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_4=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_5=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_6=(signed groups) stage_7=(signed groups) stage_8=(signed groups) last=(select __livemart_total_1 as amounts, (select count(__livemart_counted) from stage_5) as restaurants, (select count(__livemart_counted) from stage_4) as customers, (select __livemart_total_1 from stage_8) as states, (select __livemart_total_1 from stage_7) as days from stage_6);
 
 # title: different values of one column beside a maximum
 select count(distinct customer_id) as customers, max(amount) as most from bronze.orders;
 full reason=GLOBAL_AGG;
+
+# title: different values of a key, of which a stage would be a copy of the table
+select count(*) as orders, count(distinct customer_id) as customers, count(distinct case when status = 'paid' then upper(order_id) end) as paid from bronze.orders;
+full reason=GLOBAL_AGG;
+
+# title: different values where a key is only compared
+select count(distinct case when order_id > 'm' then customer_id end) as customers from bronze.orders;
+signed rows keys=(customers) stage_1=(signed groups keys=(__livemart_counted) unique=(__livemart_counted)) stage_2=(signed groups) last=(select __livemart_total_1 as customers from stage_2);
+
+# title: different values of one of two branches alone
+select 'customers' as kpi, count(distinct customer_id) as n from bronze.orders union all select 'orders', count(distinct order_id) from bronze.orders;
+full reason=GLOBAL_AGG;
+
+# title: different values of a comparison with a joined clock
+select count(distinct case when o.ordered_at > c.as_of - interval 1 day then o.customer_id end) as customers from bronze.orders as o cross join livemart.clock as c;
+staged stage_1=(signed rows keys=(__livemart_column_2, __livemart_column_1) reason=SCALAR_SUBQUERY_CHANGED) last=(select count(distinct case when __livemart_column_2 > __livemart_column_3 - interval 1 day then __livemart_column_1 end) as customers from stage_1);
 
 # title: different values over a join are counted of the joined rows
 select count(*) as orders, count(distinct o.customer_id) as customers from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id;

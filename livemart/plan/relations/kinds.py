@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from sqlglot import exp
 
-from livemart.arrow.types import key_kind
+from livemart.arrow.types import SIZED_TEXT, key_kind
 from livemart.plan.sql.determinism import function_name
 
 # No rule knows the expression: it is like no other.
@@ -19,6 +19,9 @@ UNKNOWN = "unknown"
 
 # None: of a table that does not exist yet.
 ValueKind = str | None
+_INTERVAL = "interval"
+# Delta has no columns of these kinds, or Spark reads one otherwise than it was computed.
+NOT_STORED = frozenset({SIZED_TEXT, _INTERVAL})
 
 TEXT, NUMBER = key_kind(pa.string()), key_kind(pa.int64())
 _FLOATS = (key_kind(pa.float32()), key_kind(pa.float64()))
@@ -37,6 +40,7 @@ _CASTS = {
     exp.DataType.Type.TIMESTAMPLTZ: _TIMESTAMP,
     exp.DataType.Type.TIMESTAMPNTZ: key_kind(pa.timestamp("us")),
 }
+_TIMES = frozenset({_DATE, _TIMESTAMP, _CASTS[exp.DataType.Type.TIMESTAMPNTZ]})
 # By the parser's names.
 _CALLS = {
     **dict.fromkeys(
@@ -58,6 +62,7 @@ _CALLS = {
         ("ts_or_ds_to_date", "ts_or_ds_add", "date_trunc", "last_day", "next_day"), _DATE
     ),
     "timestamp_trunc": _TIMESTAMP,
+    **dict.fromkeys(("make_interval", "make_dt_interval", "make_ym_interval"), _INTERVAL),
 }  # fmt: skip
 # They give a value of their first argument, or one of its kind.
 _LIKE_FIRST = frozenset(
@@ -86,14 +91,20 @@ def are_alike(kinds: Iterable[ValueKind]) -> bool:
     >>> are_alike(["number", "string"]), are_alike(["string", None]), are_alike([UNKNOWN, UNKNOWN])
     (False, True, False)
     """
-    return common_kind(kinds) != UNKNOWN
+    return common_kind(kinds) not in (UNKNOWN, _INTERVAL)
 
 
 def common_kind(kinds: Iterable[ValueKind]) -> ValueKind:
-    """Return the one kind of values that come from several places."""
+    """Return the one kind of values that come from several places.
+
+    >>> common_kind(["string", "sized string"]), common_kind(["string", "number"])
+    ('sized string', 'unknown')
+    """
     several = set(kinds)
     if None in several:
         return None
+    if several == {TEXT, SIZED_TEXT}:
+        return SIZED_TEXT
     return several.pop() if len(several) == 1 else UNKNOWN
 
 
@@ -105,10 +116,14 @@ def value_kind(expr: exp.Expr, of_column: Callable[[exp.Column], ValueKind]) -> 
     ...     return value_kind(parse_one(sql, read="spark"), {"a": "struct<id: int32>"}.get)
     >>> kind("coalesce(lower(x), 'none')"), kind("count(*) + 1"), kind("sqrt(2)")
     ('string', 'number', 'unknown')
+    >>> kind("cast(x as date) - cast(y as timestamp)"), kind("interval '1' day * 2")
+    ('interval', 'interval')
     """
 
     def kind(part: exp.Expr) -> ValueKind:
-        return value_kind(part, of_column)
+        of_part = value_kind(part, of_column)
+        # The column alone has a size, no expression of it.
+        return TEXT if of_part == SIZED_TEXT else of_part
 
     while isinstance(expr, _WRAPPERS):
         expr = expr.this
@@ -116,6 +131,8 @@ def value_kind(expr: exp.Expr, of_column: Callable[[exp.Column], ValueKind]) -> 
         return of_column(expr)
     if isinstance(expr, exp.Cast):
         return _of_cast(expr.to)
+    if isinstance(expr, exp.Interval):
+        return _INTERVAL
     if isinstance(expr, exp.Literal):
         return TEXT if expr.is_string else NUMBER if expr.is_int else UNKNOWN
     if isinstance(expr, exp.Dot) and function_name(expr.this) in _WINDOWS:
@@ -126,8 +143,10 @@ def value_kind(expr: exp.Expr, of_column: Callable[[exp.Column], ValueKind]) -> 
         return _in(kind(expr.this), element_kind)
     if isinstance(expr, exp.Add | exp.Sub | exp.Mul | exp.Mod):
         if isinstance(expr.right, exp.Interval):
-            return _in(kind(expr.left), lambda it: it if it == _TIMESTAMP else UNKNOWN)
-        return _of_sum({kind(expr.left), kind(expr.right)})
+            plain = (_TIMESTAMP, _INTERVAL)
+            return _in(kind(expr.left), lambda it: it if it in plain else UNKNOWN)
+        kinds = {kind(expr.left), kind(expr.right)}
+        return _INTERVAL if isinstance(expr, exp.Sub) and kinds <= _TIMES else _of_sum(kinds)
     if (values := list(_values(expr))) or isinstance(expr, exp.Case):
         return common_kind(kind(value) for value in values if not isinstance(value, exp.Null))
     return _of_call(expr, kind)
@@ -151,7 +170,7 @@ def _of_cast(to: exp.DataType) -> ValueKind:
     if to.this == exp.DataType.Type.DECIMAL:
         digits = [int(part.name) for part in to.expressions] or [10]
         return key_kind(pa.decimal128(*digits))
-    return _CASTS.get(to.this, UNKNOWN)
+    return _INTERVAL if isinstance(to.this, exp.Interval) else _CASTS.get(to.this, UNKNOWN)
 
 
 def _of_sum(kinds: set[ValueKind]) -> ValueKind:
@@ -159,6 +178,8 @@ def _of_sum(kinds: set[ValueKind]) -> ValueKind:
         return None
     if kinds == {NUMBER}:
         return NUMBER
+    if _INTERVAL in kinds and kinds <= {_INTERVAL, NUMBER}:
+        return _INTERVAL
     return _FLOATS[1] if kinds <= {*_FLOATS, NUMBER} and _FLOATS[1] in kinds else UNKNOWN
 
 

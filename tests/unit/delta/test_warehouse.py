@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as pds
 import pytest
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, Schema, write_deltalake
+from deltalake.schema import PrimitiveType, StructType
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.log import log_name
@@ -31,6 +32,23 @@ def test_folders_with_commits_are_tables_and_hidden_ones_hold_none(tmp_path: Pat
     assert Warehouse(tmp_path).relations() == ["bronze._deletes_x", "mart.a", "mart.b"]
     assert Warehouse(tmp_path).relations("a") == ["mart.a"]
     assert Warehouse(tmp_path / "missing").relations() == []
+
+
+def test_a_text_of_a_declared_length_has_a_kind_of_its_own(tmp_path: Path) -> None:
+    declared = {"a": "varchar(5)", "b": "CHAR(3)", "c": "struct<char:varchar(5)>", "d": ""}
+    text = PrimitiveType("string")
+    row = StructType([Field("char", text)])
+    fields = [
+        Field(name, row if name == "c" else text, metadata={"__CHAR_VARCHAR_TYPE_STRING": it})
+        for name, it in declared.items()
+    ]
+    warehouse = Warehouse(tmp_path)
+    DeltaTable.create(warehouse.path(RELATION), Schema(fields))
+
+    kinds = warehouse.column_kinds(RELATION)
+    assert kinds is not None
+    assert [kinds[name] for name in ("a", "b", "d")] == ["sized string", "sized string", "string"]
+    assert kinds["c"].startswith("struct<char: string")
 
 
 def test_a_commit_of_the_same_or_an_older_batch_is_skipped(warehouse: Warehouse) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from livemart.plan.plan import Inputs
+import pytest
+
+from livemart.plan.plan import Full, Inputs
 from livemart.plan.planner import plan_query
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
@@ -47,3 +49,37 @@ def test_groups_that_a_count_does_not_make_add_up_have_none() -> None:
     (stage,) = plan.stages
     assert isinstance(stage.plan.strategy, Region)
     assert stage.plan.names == ("k", "most")
+
+
+@pytest.mark.parametrize(
+    ("value", "is_kept"),
+    [
+        ("c", False),
+        ("upper(c)", True),
+        ("s.c", True),
+        ("day - date '2026-01-01'", False),
+        ("case when k > 1 then cast(day as timestamp) - interval 1 day end", True),
+        ("make_dt_interval(k)", False),
+        ("md5(k)", True),
+    ],
+)
+def test_values_are_counted_in_a_stage_if_its_table_keeps_them(value: str, is_kept: bool) -> None:
+    kinds = {"k": "number", "c": "sized string", "day": "date32[day]", "s": "struct<c: string>"}
+    plan = plan_query(
+        f"select count(*) as n, count(distinct k) as ks, count(distinct {value}) as m from s.t",
+        Inputs({"s.t": tuple(kinds)}, kinds={"s.t": kinds}),
+    )
+
+    assert isinstance(plan.strategy, Full) != is_kept
+    assert bool(plan.stages) == is_kept
+
+
+@pytest.mark.parametrize("unique", [("k",), ("c", "k"), ("day",)])
+def test_values_that_no_two_rows_share_are_not_counted_in_a_stage(unique: tuple[str, ...]) -> None:
+    """It would be a copy of the table."""
+    plan = plan_query(
+        "select count(*) as n, count(distinct if(day > '2026', concat(c, k), null)) as m from s.t",
+        Inputs({"s.t": ("k", "c", "day")}, {"s.t": (unique,)}),
+    )
+
+    assert isinstance(plan.strategy, Full) == (unique != ("day",))
