@@ -52,7 +52,7 @@ BARE_FUNCTIONS = frozenset(
         "session_user", "user",
     }
 )  # fmt: skip
-_NAMES_ZONE = re.compile(r"%Z|[vO]")
+_NAMES_ZONE = re.compile(r"%Z|(?<!%)[zvO]")
 # Spark's own column of each table: of files, and of none that a subquery gives.
 FILE_COLUMN = "_metadata"
 # Spark reads these words in a DATE or TIMESTAMP literal as a time of today.
@@ -73,14 +73,16 @@ APPROXIMATE_AGGREGATES = frozenset(
 
 
 def may_name_zone(expr: exp.Expr) -> bool:
-    """Return True if an expression may hold the name of a time zone, by a pattern of `date_format`.
+    """Return True if an expression may hold the name of a time zone, by a pattern of its text.
 
     Java names a zone otherwise from process to process, `CET` or `GMT+01:00`: such a text is not
     the key of a stored row.
     """
-    for node in expr.find_all(exp.TimeToStr, exp.UnixToStr):
-        pattern = node.args.get("format")
-        # sqlglot writes `z` as `%Z`.
+    for node in expr.find_all(exp.TimeToStr, exp.UnixToStr, exp.ToChar, exp.Anonymous):
+        if isinstance(node, exp.Anonymous) and function_name(node) != "to_varchar":
+            continue
+        pattern = node.args.get("format") or next(iter(node.expressions[1:]), None)
+        # sqlglot writes `z` as `%Z`, and the offset `Z` as `%z`.
         if not isinstance(pattern, exp.Literal) or _NAMES_ZONE.search(pattern.name):
             return True
     return False

@@ -184,11 +184,13 @@ def signed_change(query: Query, facts: PlanFacts) -> Signed:
         replace(it, link=None) if it.link and sites[it.link.occurrence] > 1 else it
         for it in lookups
     ]
+    origins = _origins(query, anchors) if outputs is None else {}
+    if outputs is None and facts.is_append_only and not lookups:
+        return Append(tuple(anchors), (), None, origins)
+    if facts.names_zones:
+        raise not_additive("the name of a time zone differs from process to process")
     if outputs is not None:
         return Signed(tuple(anchors), tuple(lookups), outputs)
-    origins = _origins(query, anchors)
-    if facts.is_append_only and not lookups:
-        return Append(tuple(anchors), (), None, origins)
     linear = _linear_lookups(branches, lookups)
     lookups = [replace(lookup, is_linear=lookup.occurrence in linear) for lookup in lookups]
     return Signed(tuple(anchors), tuple(lookups), None, origins)

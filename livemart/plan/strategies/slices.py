@@ -49,11 +49,12 @@ class PlanFacts:
     """The facts outside the query that decide whether a strategy holds.
 
     `is_append_only`: nothing that it reads ever goes, and no clock moves; `reads_values`: see
-    `Plan.parameters`.
+    `Plan.parameters`; `names_zones`: see `may_name_zone`.
     """
 
     is_append_only: bool = False
     reads_values: bool = False
+    names_zones: bool = False
 
 
 def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:

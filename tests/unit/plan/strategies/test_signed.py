@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.plan import Inputs, Plan
+from livemart.plan.plan import Full, Inputs, Plan
 from livemart.plan.planner import plan_query
 from livemart.plan.sql.flatten import flatten
-from livemart.plan.strategies.signed import Link, Signed
+from livemart.plan.strategies.region import Region
+from livemart.plan.strategies.signed import Append, Link, Signed
 from livemart.plan.uncut import plan_uncut
 
 INPUTS = Inputs(
@@ -18,6 +19,9 @@ INPUTS = Inputs(
     },
     unique={"s.sales": (("sale_id",),), "s.shops": (("shop",),)},
 )
+
+
+ZONED = Inputs({"s.t": ("id", "t"), "s.new": ("t",)}, append_only=frozenset({"s.new"}))
 
 
 def signed(sql: str) -> Signed:
@@ -300,3 +304,26 @@ def test_what_is_no_plain_sum_is_not_added_to(total: str) -> None:
     plan = plan_query(f"select shop, count(*) as n, {total} as t from s.sales group by 1", INPUTS)
 
     assert plan.strategy.name == "region"
+
+
+@pytest.mark.parametrize(
+    "zone", ["date_format(t, 'z')", "to_char(t, 'z')", "to_varchar(t, 'OOOO')"]
+)
+def test_a_text_with_the_name_of_a_zone_is_not_taken_away(zone: str) -> None:
+    """Java gave `GMT+01:00` in one process and `CET` in the next: the stored row is not found."""
+    groups = plan_query(f"select {zone} as z, count(*) as n from s.t group by 1", ZONED)
+    counted = plan_query(f"select count(*) as n, count(distinct {zone}) as z from s.t", ZONED)
+    rows = plan_query(f"select id, {zone} as z from s.t", ZONED)
+    appended = plan_query(f"select {zone} as z from s.new", ZONED)
+
+    assert isinstance(groups.strategy, Full)
+    assert isinstance(counted.strategy, Full)
+    assert isinstance(rows.strategy, Region)
+    assert rows.strategy.keys == ("id",)
+    assert isinstance(appended.strategy, Append)
+
+
+def test_an_offset_and_a_number_are_taken_away() -> None:
+    for text in ("date_format(t, 'HH:mm Z XXX')", "to_char(id, '999D99S')"):
+        plan = plan_query(f"select {text} as a, count(*) as n from s.t group by 1", ZONED)
+        assert isinstance(plan.strategy, Signed), text
