@@ -429,15 +429,18 @@ def _orders(part: BlockPart) -> dict[TextSpan, str] | None:
 
 
 def edited(
-    part: BlockPart, edits: Mapping[TextSpan, str | Template[Occurrence]]
+    part: BlockPart,
+    edits: Mapping[TextSpan, str | Template[Occurrence]],
+    within: TextSpan | None = None,
 ) -> Template[Occurrence]:
-    """Return the text of a block, with other text in the place of some of its pieces."""
-    flat, position = part.alone, part.begin
+    """Return the text of a block or `within` it, with other text in the place of some pieces."""
+    flat = part.alone
+    position, end = within or (part.begin, len(flat.text))
     rest: list[str | Template[Occurrence]] = []
     for begin, until in sorted(edits):
         rest += [flat.cut(position, begin), edits[begin, until]]
         position = until
-    return template(*rest, flat.cut(position, len(flat.text)))
+    return template(*rest, flat.cut(position, end))
 
 
 def clauses(select: exp.Select, names: Sequence[str]) -> Iterator[exp.Expr]:

@@ -88,10 +88,12 @@ def cut_sets(part: BlockPart) -> Cut | None:
     computed = clauses(select, ("having", *ABOVE_GROUPS))
     if not _take_values_of_groups(part, pieces, computed, keys) or pieces.read_outputs():
         return None
-    condition = None
+    condition: TextSpan | None = None
+    again: dict[TextSpan, Template[Occurrence]] | None = {}
     if having is not None:
         condition = (part.having + len(_HAVING), part.behind_groups)
-        if not _take_outputs_named(part, pieces, select, condition):
+        again = _take_outputs_named(part, pieces, select, condition)
+        if again is None:
             return None
     by = (part.rows[1], part.having)
     named, groups = _outputs_named(part, select, by), _groups(part, select, by)
@@ -100,8 +102,8 @@ def cut_sets(part: BlockPart) -> Cut | None:
     hidden = {**named, pieces.new_name("set"): "grouping_id()"}
     if not pieces.has("total", "count(*)"):
         hidden[COUNT_OF_ROWS] = "count(*)"
-    cut = cut_at_rows(part, pieces.spans, hidden, groups=groups, condition=condition)
-    return None if cut is None else replace(cut, adds_up=True)
+    cut = cut_at_rows(part, pieces.spans, hidden, groups=groups, condition=condition, instead=again)
+    return None if cut is None else replace(cut, adds_up=True, is_late=bool(again))
 
 
 def partitions(part: BlockPart) -> list[frozenset[str]]:
@@ -334,20 +336,34 @@ def _take_values_of_groups(
 
 def _take_outputs_named(
     part: BlockPart, pieces: _Pieces, select: exp.Select, condition: TextSpan
-) -> bool:
-    """Return False if a condition names an output that is more than one piece of its stage."""
+) -> dict[TextSpan, Template[Occurrence]] | None:
+    """Return the SQL of outputs that a condition names, over the stage, at the places of the names.
+
+    The name of one piece of the stage is taken as a piece. None if a name is not clear.
+    """
+    again = {}
     names = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
     named = part.outputs_in(condition)
     written = part.plain.args["having"].find_all(exp.Column)
     columns = {it.this.meta.get("start") for it in written if not it.table}
     for token in [*part.name_tokens(condition, without=pieces.spans)]:
         if (name := token.text.lower()) in named:
-            span = part.span(names[name])
+            span, place = part.span(names[name]), (token.start, token.end + 1)
             # The word may be a unit of time: `interval 1 day`.
-            if span not in pieces.spans or token.start not in columns:
-                return False
-            pieces.spans[token.start, token.end + 1] = pieces.spans[span]
-    return True
+            if span is None or token.start not in columns:
+                return None
+            if span in pieces.spans:
+                pieces.spans[place] = pieces.spans[span]
+            elif part.outputs_in(span) or names[name].find(exp.Window):
+                return None
+            else:
+                inner = {it: new for it, new in pieces.spans.items() if _is_within(it, span)}
+                again[place] = template("(", edited(part, inner, span), ")")
+    return again
+
+
+def _is_within(span: TextSpan, around: TextSpan) -> bool:
+    return around[0] <= span[0] and span[1] <= around[1]
 
 
 def _generates(select: exp.Select) -> bool:

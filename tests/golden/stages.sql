@@ -186,6 +186,14 @@ staged stage_1=(signed groups keys=(__livemart_key_1) unique=(__livemart_key_1))
 select status, date_trunc('month', ordered_at) as month, sum(amount) as spent from bronze.orders group by 1, 2 with rollup;
 signed rows keys=(status, month, spent) stage_1=(signed groups unique=(__livemart_key_1, __livemart_key_2, __livemart_set_4)) last=(select __livemart_key_1 as status, __livemart_key_2 as month, __livemart_total_3 as spent from stage_1);
 
+# title: sets that are kept by what is computed of their totals
+select status, sum(amount) / 2 as half, -count(*) as n from bronze.orders group by rollup (status) having half > 3 or n * 2 < -9;
+signed rows keys=(status, half, n) stage_1=(signed groups unique=(__livemart_key_1, __livemart_set_4)) last=(select __livemart_key_1 as status, __livemart_total_2 / 2 as half, -__livemart_total_3 as n from stage_1 where (__livemart_total_2 / 2) > 3 or (-__livemart_total_3) * 2 < -9);
+
+# title: sets that are kept by an output of an output
+select status, sum(amount) / 2 as half, half + 1 as more from bronze.orders group by rollup (status) having more > 3;
+full reason=GLOBAL_AGG;
+
 # title: sums of sets under the names of their columns
 select coalesce(status, 'all') as status, sum(amount) as amount from bronze.orders group by rollup (status);
 signed rows keys=(status, amount) stage_1=(signed groups unique=(__livemart_key_1, __livemart_set_3)) last=(select coalesce(__livemart_key_1, 'all') as status, __livemart_total_2 as amount from stage_1);

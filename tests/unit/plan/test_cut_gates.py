@@ -140,6 +140,14 @@ def test_groups_that_the_rest_may_read_otherwise_are_not_cut(text: str) -> None:
             " __livemart_total_3) as place from stage where __livemart_key_2 > 2 or"
             " __livemart_total_3 > 3 order by place",
         ),
+        # An output of totals is computed again where it is named.
+        (
+            "select k, sum(x) - 1 as s from a.t as t group by rollup (k) having s * 2 > 1 or k > 1",
+            "select k as __livemart_key_1, sum(x) as __livemart_total_2, grouping_id() as"
+            " __livemart_set_3, count(*) as __livemart_rows from a.t as t group by rollup (k)",
+            "select __livemart_key_1 as k, __livemart_total_2 - 1 as s from stage"
+            " where (__livemart_total_2 - 1) * 2 > 1 or __livemart_key_1 > 1",
+        ),
         # A text is no name.
         (
             "select trunc(y, 'month') as month, count(*) as n from a.t as t"
@@ -223,7 +231,8 @@ def test_groups_of_sets_are_a_stage_with_the_number_of_their_set(
         "select k + 1 as k, sum(x) as s from a.t as t group by rollup (k) having k > 1",
         "select k + 1 as k, sum(x) as s from a.t as t group by rollup (k) order by k",
         "select k, sum(x) as x from a.t as t group by rollup (k) having x > 1",
-        "select k, sum(x) * 2 as s from a.t as t group by rollup (k) having s > 1 or k > 1",
+        # An output of an output, which the rest has not where it keeps groups.
+        "select k, sum(x) * 2 as s, s + 1 as m from a.t as t group by rollup (k) having m > 1",
         "select upper(k) as u, sum(x) as s from a.t group by rollup (u) having grouping(u) > 0",
         # A unit of time, and no output.
         "select to_date(y) as day, count(*) as n from a.t as t group by rollup (to_date(y))"

@@ -168,6 +168,9 @@ _QUERIES = {
     "sums of sets under the names of their columns": """
         select coalesce(t.k, 'all') as k, t.y + 1 as x, sum(t.x) as y from s.t as t
         group by rollup (t.k, t.y) having sum(t.x) > 1 order by sum(t.x)""",
+    "sets that are kept by what is computed of their totals": """
+        select w.k, sum(w.x) / 2 as half, -count(*) as n, coalesce(w.g, 'all') as shown
+        from s.w as w group by cube (w.k, w.g) having half > 1 or n * 2 < -4 or shown = 'all'""",
     "sets by the places of outputs": """
         select count(*) as n, t.k as k, t.y + 1 as y from s.t as t
         group by cube (t.x), 2, 3 having n > 1""",
