@@ -16,8 +16,8 @@ from livemart.errors import RefreshError
 # Digits of the decimal that Spark makes of an integer, by its bits, to compare it with decimals.
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _MOST_DIGITS = 38
-# The kind of a text column that was declared as CHAR or VARCHAR; any other text is a string.
-SIZED_TEXT = "sized string"
+# Begins the kind of a column that was declared with a CHAR or VARCHAR, at any depth.
+SIZED = "sized "
 # Decimals of so many digits have an exact common type with each other and with each integer.
 _DIGITS_BESIDE_INTEGERS = 18
 # A double holds each whole number of so many bits.

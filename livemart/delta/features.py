@@ -28,7 +28,7 @@ _READER_OF_MAPPED_COLUMNS = 2
 # Under which Spark notes what a text was declared as, and what it notes of CHAR at any depth.
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 _CHAR = re.compile(r"\bchar\(", re.IGNORECASE)
-_SIZED = re.compile(r"(?:var)?char\(", re.IGNORECASE)
+_SIZED = re.compile(r"\b(?:var)?char\(", re.IGNORECASE)
 
 
 def unreadable_reason(table: DeltaTable) -> str | None:
@@ -45,10 +45,10 @@ def unreadable_reason(table: DeltaTable) -> str | None:
     return None
 
 
-def sized_texts(table: DeltaTable) -> frozenset[str]:
-    """Return the columns that were declared as CHAR or VARCHAR."""
+def sized_columns(table: DeltaTable) -> frozenset[str]:
+    """Return the columns that were declared with a CHAR or VARCHAR, at any depth."""
     fields = table.schema().fields
-    return frozenset(it.name for it in fields if _SIZED.match(str(it.metadata.get(_DECLARED, ""))))
+    return frozenset(it.name for it in fields if _SIZED.search(str(it.metadata.get(_DECLARED, ""))))
 
 
 def unread_feature(features: Collection[str], configuration: Mapping[str, str]) -> str | None:

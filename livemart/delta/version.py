@@ -29,7 +29,7 @@ from livemart.delta.cache import FileCache
 from livemart.delta.features import (
     may_have_been_unreadable,
     not_readable,
-    sized_texts,
+    sized_columns,
     unreadable_reason,
 )
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
@@ -108,7 +108,7 @@ class TableVersion:
         self.unreadable = unreadable_reason(table)
         self.may_have_been_unreadable = may_have_been_unreadable(table)
         self.schema = schema_of(table)
-        self.sized_texts = sized_texts(table)
+        self.sized_columns = sized_columns(table)
         metadata = table.metadata()
         self.table_id = str(metadata.id)
         self.partition_columns = tuple(metadata.partition_columns)

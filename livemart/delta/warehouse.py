@@ -24,7 +24,7 @@ from deltalake.schema import Schema as DeltaSchema
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.arrow.times import is_time
-from livemart.arrow.types import SIZED_TEXT, align, key_kind, plain_schema
+from livemart.arrow.types import SIZED, align, key_kind, plain_schema
 from livemart.conflicts import TableChangedError
 from livemart.delta.cache import usual_bytes
 from livemart.delta.changes import NetChanges, changes_unavailable
@@ -169,13 +169,13 @@ class Warehouse:
     def column_kinds(self, relation: str, version: int | None = None) -> dict[str, str] | None:
         """Return the `key_kind` of each column, or None if there is no such table yet.
 
-        A column that was declared as CHAR or VARCHAR is a `SIZED_TEXT`.
+        That of a column that was declared with a CHAR or VARCHAR begins with `SIZED`.
         """
         if not self.exists(relation):
             return None
         table = self._tables.at(relation, version)
-        kinds = {field.name: key_kind(field.type) for field in table.schema}
-        return {**kinds, **dict.fromkeys(table.sized_texts, SIZED_TEXT)}
+        sized = dict.fromkeys(table.sized_columns, SIZED)
+        return {it.name: sized.get(it.name, "") + key_kind(it.type) for it in table.schema}
 
     def logged_schema(self, relation: str) -> str | None:
         """Return the columns as the log spells them, with comments; None if it cannot be read."""

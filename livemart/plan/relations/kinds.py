@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from sqlglot import exp
 
-from livemart.arrow.types import SIZED_TEXT, key_kind
+from livemart.arrow.types import SIZED, key_kind
 from livemart.plan.sql.determinism import function_name
 
 # No rule knows the expression: it is like no other.
@@ -20,8 +20,6 @@ UNKNOWN = "unknown"
 # None: of a table that does not exist yet.
 ValueKind = str | None
 _INTERVAL = "interval"
-# Delta has no columns of these kinds, or Spark reads one otherwise than it was computed.
-NOT_STORED = frozenset({SIZED_TEXT, _INTERVAL})
 
 TEXT, NUMBER = key_kind(pa.string()), key_kind(pa.int64())
 _FLOATS = (key_kind(pa.float32()), key_kind(pa.float64()))
@@ -103,9 +101,19 @@ def common_kind(kinds: Iterable[ValueKind]) -> ValueKind:
     several = set(kinds)
     if None in several:
         return None
-    if several == {TEXT, SIZED_TEXT}:
-        return SIZED_TEXT
-    return several.pop() if len(several) == 1 else UNKNOWN
+    plain = {str(kind).removeprefix(SIZED) for kind in several}
+    if len(plain) != 1:
+        return UNKNOWN
+    return several.pop() if len(several) == 1 else SIZED + plain.pop()
+
+
+def has_column_type(kind: str) -> bool:
+    """Return False if Delta has no such column, or Spark reads it otherwise than it was computed.
+
+    >>> [has_column_type(it) for it in ("interval", "sized struct<c: string>", "string")]
+    [False, False, True]
+    """
+    return kind != _INTERVAL and not kind.startswith(SIZED)
 
 
 def value_kind(expr: exp.Expr, of_column: Callable[[exp.Column], ValueKind]) -> ValueKind:
@@ -121,9 +129,8 @@ def value_kind(expr: exp.Expr, of_column: Callable[[exp.Column], ValueKind]) -> 
     """
 
     def kind(part: exp.Expr) -> ValueKind:
-        of_part = value_kind(part, of_column)
         # The column alone has a size, no expression of it.
-        return TEXT if of_part == SIZED_TEXT else of_part
+        return _in(value_kind(part, of_column), lambda it: it.removeprefix(SIZED))
 
     while isinstance(expr, _WRAPPERS):
         expr = expr.this

@@ -48,7 +48,7 @@ def test_a_text_of_a_declared_length_has_a_kind_of_its_own(tmp_path: Path) -> No
     kinds = warehouse.column_kinds(RELATION)
     assert kinds is not None
     assert [kinds[name] for name in ("a", "b", "d")] == ["sized string", "sized string", "string"]
-    assert kinds["c"].startswith("struct<char: string")
+    assert kinds["c"].startswith("sized struct<char: string")
 
 
 def test_a_commit_of_the_same_or_an_older_batch_is_skipped(warehouse: Warehouse) -> None:

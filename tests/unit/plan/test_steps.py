@@ -56,6 +56,7 @@ def test_groups_that_a_count_does_not_make_add_up_have_none() -> None:
     [
         ("c", False),
         ("upper(c)", True),
+        ("s", False),
         ("s.c", True),
         ("day - date '2026-01-01'", False),
         ("case when k > 1 then cast(day as timestamp) - interval 1 day end", True),
@@ -64,7 +65,12 @@ def test_groups_that_a_count_does_not_make_add_up_have_none() -> None:
     ],
 )
 def test_values_are_counted_in_a_stage_if_its_table_keeps_them(value: str, is_kept: bool) -> None:
-    kinds = {"k": "number", "c": "sized string", "day": "date32[day]", "s": "struct<c: string>"}
+    kinds = {
+        "k": "number",
+        "c": "sized string",
+        "day": "date32[day]",
+        "s": "sized struct<c: string>",
+    }
     plan = plan_query(
         f"select count(*) as n, count(distinct k) as ks, count(distinct {value}) as m from s.t",
         Inputs({"s.t": tuple(kinds)}, kinds={"s.t": kinds}),
