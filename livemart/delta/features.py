@@ -3,7 +3,8 @@
 Used when a version of a table is opened. Files are read here unchanged: a mapped column would not
 be found, and a row that a deletion vector marks would still be read. So a table with a feature that
 is not known here is read by Spark alone, and its readers are recomputed in full. So is a table with
-a CHAR column: Spark fills its values with blanks, and the texts that it is compared with.
+a CHAR column: Spark fills its values with blanks, and the texts that it is compared with. So is one
+with a collation, by which Spark compares texts that differ, and not by their bytes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _LEFT = frozenset({"columnMapping", "checkpointProtection"})
 _READER_OF_MAPPED_COLUMNS = 2
 # Under which Spark notes what a text was declared as, and what it notes of CHAR at any depth.
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+# Under which a field at any depth notes its collations; those by bytes are not noted.
+_COLLATED = "__COLLATIONS"
 _CHAR = re.compile(r"\bchar\(", re.IGNORECASE)
 _SIZED = re.compile(r"\b(?:var)?char\(", re.IGNORECASE)
 
@@ -39,6 +42,8 @@ def unreadable_reason(table: DeltaTable) -> str | None:
     for field in table.schema().fields:
         if _CHAR.search(str(field.metadata.get(_DECLARED, ""))):
             return f"column {field.name} is CHAR"
+        if _COLLATED in field.to_json():
+            return f"column {field.name} has a collation"
     # Those of all files, for one answer: a foreign table has few, or is recomputed in any case.
     if "deletionVectors" in features and any(it.num_rows for it in table.deletion_vectors()):
         return "deletion vectors"

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pds
 import pytest
+from deltalake import Field
 
 from livemart.delta.features import may_have_been_unreadable, unread_feature, unreadable_reason
 from livemart.delta.upkeep.old_files import old_files
@@ -19,6 +20,11 @@ from livemart.errors import RefreshError
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
 MAPPED = {"delta.columnMapping.mode": "name"}
+
+
+def _field(name: str, kind: Any, collations: dict[str, str] | None = None) -> dict[str, Any]:
+    metadata = {"__COLLATIONS": collations} if collations else {}
+    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
 
 
 @pytest.mark.parametrize(
@@ -66,6 +72,23 @@ def test_texts_that_spark_compares_with_their_blanks_are_its_own(
 ) -> None:
     """Spark 4.2.0 pads 'x' as well if it is compared with a CHAR(5)."""
     assert unreadable_reason(_table([], declared=declared)) == reason
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        _field("a", "string", {"a": "spark.UTF8_LCASE"}),
+        _field(
+            "a",
+            {"type": "array", "elementType": "string", "containsNull": True},
+            {"a.element": "icu.UNICODE_CI"},
+        ),
+        _field("a", {"type": "struct", "fields": [_field("c", "string", {"c": "icu.de"})]}),
+    ],
+)
+def test_texts_that_spark_compares_by_a_collation_are_its_own(field: dict[str, Any]) -> None:
+    """Spark takes 'a' and 'A' for one value of UTF8_LCASE."""
+    assert unreadable_reason(_table([], field=field)) == "column a has a collation"
 
 
 @pytest.mark.parametrize("feature", ["columnMapping", "checkpointProtection"])
@@ -147,6 +170,7 @@ def _table(
     min_reader_version: int = 3,
     rows_of_parts: Sequence[int] = (),
     declared: str = "",
+    field: dict[str, Any] | None = None,
 ) -> Any:
     protocol = SimpleNamespace(
         reader_features=features,
@@ -154,7 +178,8 @@ def _table(
         min_reader_version=min_reader_version,
     )
     metadata = {"__CHAR_VARCHAR_TYPE_STRING": declared} if declared else {}
-    schema = SimpleNamespace(fields=[SimpleNamespace(name="a", metadata=metadata)])
+    field = field or {**_field("a", "string"), "metadata": metadata}
+    schema = SimpleNamespace(fields=[Field.from_json(json.dumps(field))])
     return SimpleNamespace(
         protocol=lambda: protocol,
         schema=lambda: schema,
