@@ -14,7 +14,7 @@ from livemart.plan.cut import Cut, cut_limit, with_row_count
 from livemart.plan.cut_blocks import cuts_of_blocks
 from livemart.plan.plan import Full, Inputs, Plan, QueryStage, Staged, Steps
 from livemart.plan.reading.guards import check_window_notes, passes_sessions_on
-from livemart.plan.relations.kinds import has_column_type
+from livemart.plan.relations.kinds import ARITHMETIC, has_column_type
 from livemart.plan.sql.flatten import Flat, is_stage_relation
 from livemart.plan.sql.parse import parse
 from livemart.plan.strategies.signed import NO_COUNT_OF_ROWS, Append, Signed
@@ -265,6 +265,9 @@ def _are_fewer(values: Flat, columns: Flat | None, inputs: Inputs) -> bool:
     """Return False if no stage can keep the values that are counted, or each row has its own."""
     plan = plan_uncut(values, inputs)
     if not isinstance(plan.strategy, Signed) or not all(map(has_column_type, plan.kinds.values())):
+        return False
+    if not plan.kinds and parse(values.text).selects[0].find(*ARITHMETIC):
+        # The table does not exist yet: its columns may be times.
         return False
     return columns is None or not plan_uncut(columns, inputs).unique_key
 

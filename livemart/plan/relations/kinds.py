@@ -19,6 +19,7 @@ UNKNOWN = "unknown"
 
 # None: of a table that does not exist yet.
 ValueKind = str | None
+# An interval, or what may be one: a difference of times, or of what may be times.
 _INTERVAL = "interval"
 
 TEXT, NUMBER = key_kind(pa.string()), key_kind(pa.int64())
@@ -69,6 +70,26 @@ _LIKE_FIRST = frozenset(
         "last_value", "nth_value", "lag", "lead", "mode", "nullif", "abs",
     }
 )  # fmt: skip
+# They give no time and no interval.
+_NUMBERS = frozenset(
+    {
+        "bround", "ceil", "date_part", "day_of_week", "day_of_year", "exp", "extract", "floor",
+        "intdiv", "ln", "log", "months_between", "pmod", "power", "round", "second", "sqrt",
+        "str_to_unix", "time_to_unix", "unix_date", "unix_micros", "unix_millis", "unix_seconds",
+        "week_of_year", "weekday",
+    }
+)  # fmt: skip
+ARITHMETIC = (
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.Div,
+    exp.Mod,
+    exp.SafeAdd,
+    exp.SafeSubtract,
+    exp.SafeMultiply,
+    exp.SafeDivide,
+)
 # They give text, but bytes of bytes and a list of lists.
 _PARTS = frozenset({"substring", "left", "right", "pad", "concat", "reverse"})
 _WINDOWS = frozenset({"window", "session_window"})
@@ -89,7 +110,8 @@ def are_alike(kinds: Iterable[ValueKind]) -> bool:
     >>> are_alike(["number", "string"]), are_alike(["string", None]), are_alike([UNKNOWN, UNKNOWN])
     (False, True, False)
     """
-    return common_kind(kinds) not in (UNKNOWN, _INTERVAL)
+    several = set(kinds)
+    return None in several or common_kind(several) not in (UNKNOWN, _INTERVAL)
 
 
 def common_kind(kinds: Iterable[ValueKind]) -> ValueKind:
@@ -99,6 +121,8 @@ def common_kind(kinds: Iterable[ValueKind]) -> ValueKind:
     ('sized string', 'unknown')
     """
     several = set(kinds)
+    if _INTERVAL in several:
+        return _INTERVAL
     if None in several:
         return None
     plain = {str(kind).removeprefix(SIZED) for kind in several}
@@ -124,8 +148,8 @@ def value_kind(expr: exp.Expr, of_column: Callable[[exp.Column], ValueKind]) -> 
     ...     return value_kind(parse_one(sql, read="spark"), {"a": "struct<id: int32>"}.get)
     >>> kind("coalesce(lower(x), 'none')"), kind("count(*) + 1"), kind("sqrt(2)")
     ('string', 'number', 'unknown')
-    >>> kind("cast(x as date) - cast(y as timestamp)"), kind("interval '1' day * 2")
-    ('interval', 'interval')
+    >>> kind("cast(x as date) - to_timestamp(y)"), kind("interval '1' day * 2"), kind("2 / 3")
+    ('interval', 'interval', 'unknown')
     """
 
     def kind(part: exp.Expr) -> ValueKind:
@@ -148,12 +172,8 @@ def value_kind(expr: exp.Expr, of_column: Callable[[exp.Column], ValueKind]) -> 
         return _in(kind(expr.this), lambda it: field_kind(it, expr.expression.name))
     if isinstance(expr, exp.Bracket):
         return _in(kind(expr.this), element_kind)
-    if isinstance(expr, exp.Add | exp.Sub | exp.Mul | exp.Mod):
-        if isinstance(expr.right, exp.Interval):
-            plain = (_TIMESTAMP, _INTERVAL)
-            return _in(kind(expr.left), lambda it: it if it in plain else UNKNOWN)
-        kinds = {kind(expr.left), kind(expr.right)}
-        return _INTERVAL if isinstance(expr, exp.Sub) and kinds <= _TIMES else _of_sum(kinds)
+    if isinstance(expr, ARITHMETIC):
+        return _of_arithmetic(expr, kind)
     if (values := list(_values(expr))) or isinstance(expr, exp.Case):
         return common_kind(kind(value) for value in values if not isinstance(value, exp.Null))
     return _of_call(expr, kind)
@@ -180,14 +200,31 @@ def _of_cast(to: exp.DataType) -> ValueKind:
     return _INTERVAL if isinstance(to.this, exp.Interval) else _CASTS.get(to.this, UNKNOWN)
 
 
-def _of_sum(kinds: set[ValueKind]) -> ValueKind:
+def _of_arithmetic(expr: exp.Expr, kind: Callable[[exp.Expr], ValueKind]) -> ValueKind:
+    operands = (expr.this, expr.expression)
+    if isinstance(expr.expression, exp.Interval):
+        return _in(kind(expr.this), lambda it: it if it == _TIMESTAMP else _INTERVAL)
+    kinds = {kind(operand) for operand in operands}
+    if any(_may_be_time(operand, kind(operand)) for operand in operands):
+        return _INTERVAL
     if None in kinds:
         return None
-    if kinds == {NUMBER}:
-        return NUMBER
-    if _INTERVAL in kinds and kinds <= {_INTERVAL, NUMBER}:
-        return _INTERVAL
-    return _FLOATS[1] if kinds <= {*_FLOATS, NUMBER} and _FLOATS[1] in kinds else UNKNOWN
+    if isinstance(expr, exp.Add | exp.Sub | exp.Mul | exp.Mod):
+        if kinds == {NUMBER}:
+            return NUMBER
+        if kinds <= {*_FLOATS, NUMBER} and _FLOATS[1] in kinds:
+            return _FLOATS[1]
+    return UNKNOWN
+
+
+def _may_be_time(expr: exp.Expr, kind: ValueKind) -> bool:
+    while isinstance(expr, _WRAPPERS):
+        expr = expr.this
+    if kind == UNKNOWN:
+        # Arithmetic of an unknown kind is of numbers or texts.
+        is_number = isinstance(expr, (exp.Literal, *ARITHMETIC))
+        return not is_number and (function_name(expr) or expr.key) not in _NUMBERS
+    return kind == _INTERVAL or kind in _TIMES
 
 
 def _of_call(call: exp.Expr, kind: Callable[[exp.Expr], ValueKind]) -> ValueKind:
@@ -195,17 +232,19 @@ def _of_call(call: exp.Expr, kind: Callable[[exp.Expr], ValueKind]) -> ValueKind
     if name in _CALLS:
         return _CALLS[name]
     first = next(call.iter_expressions(), None)
-    if first is None:
+    if first is None or name in _NUMBERS:
         return UNKNOWN
     if name in _LIKE_FIRST:
         return kind(first)
     if name in _PARTS or isinstance(call, exp.DPipe):
         return _in(kind(first), lambda it: TEXT if it in (TEXT, NUMBER, _DATE) else UNKNOWN)
-    return UNKNOWN
+    # Such as a struct or an array that holds one.
+    holds_interval = any(kind(part) == _INTERVAL for part in call.iter_expressions())
+    return _INTERVAL if holds_interval else UNKNOWN
 
 
 def _in(kind: ValueKind, part: Callable[[str], str]) -> ValueKind:
-    return None if kind is None else part(kind)
+    return kind if kind is None or kind == _INTERVAL else part(kind)
 
 
 def element_kind(kind: str) -> str:

@@ -61,6 +61,9 @@ def test_groups_that_a_count_does_not_make_add_up_have_none() -> None:
         ("day - date '2026-01-01'", False),
         ("case when k > 1 then cast(day as timestamp) - interval 1 day end", True),
         ("make_dt_interval(k)", False),
+        ("coalesce((day - to_date(c)) / 2, null)", False),
+        ("to_timestamp(c) - timestamp_seconds(k)", False),
+        ("round(k / 10) * 10", True),
         ("md5(k)", True),
     ],
 )
@@ -78,6 +81,14 @@ def test_values_are_counted_in_a_stage_if_its_table_keeps_them(value: str, is_ke
 
     assert isinstance(plan.strategy, Full) != is_kept
     assert bool(plan.stages) == is_kept
+
+
+def test_a_difference_of_what_may_be_times_is_not_counted_in_a_stage() -> None:
+    """The table does not exist yet."""
+    for value, is_kept in (("if(k > 1, day - c, null)", False), ("upper(k)", True)):
+        query = f"select count(*) as n, count(distinct {value}) as m from s.t"
+        plan = plan_query(query, Inputs({"s.t": ("k", "c", "day")}))
+        assert isinstance(plan.strategy, Full) != is_kept, value
 
 
 @pytest.mark.parametrize("unique", [("k",), ("c", "k"), ("day",)])

@@ -39,6 +39,14 @@ _COLUMNS = {
         ("at + interval 1 hour", _TIME),
         ("n / 2", UNKNOWN),
         ("sqrt(n)", UNKNOWN),
+        ("(at - at) / 2", "interval"),
+        ("at - from_utc_timestamp(at, 'CET')", "interval"),
+        ("case when n > 1 then -(at - timestamp_seconds(n)) else n end", "interval"),
+        ("try_subtract(at, s)", "interval"),
+        ("struct(array(at - at))", "interval"),
+        ("element_at(array(at - at), 1)", "interval"),
+        ("floor(n / 10) * 2.5 + unix_timestamp(at)", UNKNOWN),
+        ("extract(day from at - at)", UNKNOWN),
     ],
 )
 def test_an_expression_has_the_kind_that_spark_gives_its_values(sql: str, kind: str) -> None:
