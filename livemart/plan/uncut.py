@@ -33,7 +33,7 @@ from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.clock import CLOCK_COLUMN, comparisons_in
 from livemart.plan.relations.relation import Renaming, Scan, bare, column
 from livemart.plan.sql.clock_rows import select_from_clock
-from livemart.plan.sql.determinism import may_name_zone, require_deterministic
+from livemart.plan.sql.determinism import names_zone, require_deterministic
 from livemart.plan.sql.flatten import Flat, Occurrence, is_stage_relation
 from livemart.plan.sql.names import even_out, note_names
 from livemart.plan.sql.parse import parse, qualified
@@ -254,7 +254,7 @@ def _plan(query: Query, by_facts: Query, flat: Flat, inputs: Inputs) -> Plan:
     for occurrence in unsliced:
         parameters[occurrence] = False
     is_append_only = not slices and inputs.append_only >= set(flat.relations)
-    facts = PlanFacts(is_append_only, bool(parameters), may_name_zone(parse(flat.text)))
+    facts = PlanFacts(is_append_only, bool(parameters), names_zone(parse(flat.text)))
     ways: list[Moving] = []
     refused: dict[str, Reason] = {}
     for name, strategy_of in STRATEGIES:

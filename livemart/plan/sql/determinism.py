@@ -7,6 +7,7 @@ Used before a query is planned. Catalyst reports `deterministic=true` for severa
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from sqlglot import exp
 
@@ -52,7 +53,9 @@ BARE_FUNCTIONS = frozenset(
         "session_user", "user",
     }
 )  # fmt: skip
+# In a pattern: sqlglot writes `z` as `%Z`, and the offset `Z` as `%z`.
 _NAMES_ZONE = re.compile(r"%Z|(?<!%)[zvO]")
+_QUOTED = re.compile(r"'[^']*'")
 # Spark's own column of each table: of files, and of none that a subquery gives.
 FILE_COLUMN = "_metadata"
 # Spark reads these words in a DATE or TIMESTAMP literal as a time of today.
@@ -73,19 +76,47 @@ APPROXIMATE_AGGREGATES = frozenset(
 
 
 def may_name_zone(expr: exp.Expr) -> bool:
-    """Return True if an expression may hold the name of a time zone, by a pattern of its text.
+    """Return True if an expression may hold the name of a time zone, by a pattern of `date_format`.
 
     Java names a zone otherwise from process to process, `CET` or `GMT+01:00`: such a text is not
     the key of a stored row.
     """
+    return any(
+        isinstance(node, exp.TimeToStr | exp.UnixToStr) if pattern is None else _is_of_zone(pattern)
+        for node, pattern in _patterns(expr)
+    )
+
+
+def names_zone(expr: exp.Expr) -> bool:
+    """Return True if an expression holds the name of a time zone, and not in a FILTER alone.
+
+    A pattern in a column may have one, but few do: rows with such texts are taken away as others.
+    """
+    return any(
+        pattern is not None and _is_of_zone(pattern) and node.find_ancestor(exp.Where) is None
+        for node, pattern in _patterns(expr)
+    )
+
+
+def _is_of_zone(pattern: str) -> bool:
+    return _NAMES_ZONE.search(_QUOTED.sub("", pattern)) is not None
+
+
+def _patterns(expr: exp.Expr) -> Iterator[tuple[exp.Expr, str | None]]:
+    """Yield each call that writes a time by a pattern, which is None if it is no constant."""
     for node in expr.find_all(exp.TimeToStr, exp.UnixToStr, exp.ToChar, exp.Anonymous):
-        if isinstance(node, exp.Anonymous) and function_name(node) != "to_varchar":
-            continue
-        pattern = node.args.get("format") or next(iter(node.expressions[1:]), None)
-        # sqlglot writes `z` as `%Z`, and the offset `Z` as `%z`.
-        if not isinstance(pattern, exp.Literal) or _NAMES_ZONE.search(pattern.name):
-            return True
-    return False
+        if not isinstance(node, exp.Anonymous) or function_name(node) == "to_varchar":
+            yield node, _text(node.args.get("format") or next(iter(node.expressions[1:]), None))
+
+
+def _text(expr: exp.Expr | None) -> str | None:
+    """Return the text of literals, one or several that are put together."""
+    if isinstance(expr, exp.Literal):
+        return expr.name
+    if not isinstance(expr, exp.DPipe | exp.Concat | exp.Paren):
+        return None
+    texts = [text for part in expr.iter_expressions() if (text := _text(part)) is not None]
+    return "".join(texts) if len(texts) == len([*expr.iter_expressions()]) else None
 
 
 def function_name(node: exp.Expr) -> str | None:

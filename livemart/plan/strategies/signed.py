@@ -33,12 +33,13 @@ from livemart.plan.relations.relation import (
     Scan,
     bare,
     column,
+    columns_of,
     is_constant,
     replaced,
 )
 from livemart.plan.relations.spelled_rows import InlineRows
 from livemart.plan.relations.union import Union
-from livemart.plan.sql.determinism import function_name
+from livemart.plan.sql.determinism import function_name, names_zone
 from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.slices import PlanFacts
 
@@ -187,8 +188,8 @@ def signed_change(query: Query, facts: PlanFacts) -> Signed:
     origins = _origins(query, anchors) if outputs is None else {}
     if outputs is None and facts.is_append_only and not lookups:
         return Append(tuple(anchors), (), None, origins)
-    if facts.names_zones:
-        raise not_additive("the name of a time zone differs from process to process")
+    if facts.names_zones and any(map(_stores_zone, branches)):
+        raise not_additive("a text with the name of a time zone differs from process to process")
     if outputs is not None:
         return Signed(tuple(anchors), tuple(lookups), outputs)
     linear = _linear_lookups(branches, lookups)
@@ -203,6 +204,21 @@ def _linear_lookups(branches: Sequence[_Branch], lookups: Sequence[Lookup]) -> f
     # If a relation is looked up at two places, two of its rows may meet in one output row.
     parts, sites = Counter(_parts(branches[0].relation)), Counter(it.occurrence for it in lookups)
     return frozenset(one for one in sites if sites[one] == parts[one] == 1)
+
+
+def _stores_zone(branch: _Branch) -> bool:
+    source = branch.relation if branch.gate is None else branch.gate.source
+    return any(_names_zone_below(expr, source) for expr in branch.outputs.values())
+
+
+def _names_zone_below(expr: Expr, relation: Relation) -> bool:
+    """Return True if a value holds the name of a time zone, or it is not clear of what it is."""
+    if names_zone(expr):
+        return True
+    if isinstance(relation, RowByRow):
+        return any(_names_zone_below(over, it) for it, (over,) in relation.below(expr))
+    sites = [relation.trace(reference) for reference in columns_of(expr)]
+    return any(it is None or any(names_zone(over) for _, over in it) for it in sites)
 
 
 def _parts(relation: Relation) -> Iterator[int]:

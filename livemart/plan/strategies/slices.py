@@ -49,7 +49,7 @@ class PlanFacts:
     """The facts outside the query that decide whether a strategy holds.
 
     `is_append_only`: nothing that it reads ever goes, and no clock moves; `reads_values`: see
-    `Plan.parameters`; `names_zones`: see `may_name_zone`.
+    `Plan.parameters`; `names_zones`: see `names_zone`.
     """
 
     is_append_only: bool = False

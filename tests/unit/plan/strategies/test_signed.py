@@ -307,7 +307,13 @@ def test_what_is_no_plain_sum_is_not_added_to(total: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "zone", ["date_format(t, 'z')", "to_char(t, 'z')", "to_varchar(t, 'OOOO')"]
+    "zone",
+    [
+        "date_format(t, 'z')",
+        "date_format(t, \"'it''s' HH\" || ' v')",
+        "to_char(t, 'z')",
+        "to_varchar(t, 'OOOO')",
+    ],
 )
 def test_a_text_with_the_name_of_a_zone_is_not_taken_away(zone: str) -> None:
     """Java gave `GMT+01:00` in one process and `CET` in the next: the stored row is not found."""
@@ -323,7 +329,48 @@ def test_a_text_with_the_name_of_a_zone_is_not_taken_away(zone: str) -> None:
     assert isinstance(appended.strategy, Append)
 
 
-def test_an_offset_and_a_number_are_taken_away() -> None:
-    for text in ("date_format(t, 'HH:mm Z XXX')", "to_char(id, '999D99S')"):
-        plan = plan_query(f"select {text} as a, count(*) as n from s.t group by 1", ZONED)
-        assert isinstance(plan.strategy, Signed), text
+@pytest.mark.parametrize(
+    "text",
+    [
+        "date_format(t, 'HH:mm Z XXX')",
+        "to_char(id, '999D99S')",
+        "date_format(t, 'yyyy' || '-MM')",
+        "date_format(t, concat('yyyy', '-MM'))",
+        "date_format(t, \"'Invoice' yyyy-MM\")",
+        "date_format(t, \"d 'Oktober'\")",
+        "date_format(t, id)",
+        "to_char(t, id)",
+    ],
+)
+def test_a_text_without_the_name_of_a_zone_is_taken_away(text: str) -> None:
+    plan = plan_query(f"select {text} as a, count(*) as n from s.t group by 1", ZONED)
+
+    assert isinstance(plan.strategy, Signed)
+
+
+@pytest.mark.parametrize(
+    ("select", "is_taken_away"),
+    [
+        ("id, count(*) as n from s.t where date_format(t, 'z') = 'CET' group by 1", True),
+        ("count(*) filter (where to_char(t, 'z') = 'CET') as n, count(*) as m from s.t", True),
+        ("id, count(*) as n from (select id, to_char(t, 'z') as z from s.t) group by 1", True),
+        ("z, count(*) as n from (select id, to_char(t, 'z') as z from s.t) group by 1", False),
+        ("count(*) as n, sum(if(date_format(t, 'z') = 'CET', id, 0)) as m from s.t", False),
+        (
+            "x.z, count(*) as n from s.t as t join (select id, to_char(t, 'z') as z from s.t) as x"
+            " on t.id = x.id group by 1",
+            False,
+        ),
+    ],
+)
+def test_a_zone_counts_where_a_stored_value_names_it(select: str, is_taken_away: bool) -> None:
+    plan = plan_uncut(flatten(f"select {select}", {}), ZONED)
+
+    assert isinstance(plan.strategy, Signed) == is_taken_away
+
+
+def test_a_zone_between_quotes_is_no_zone_of_a_key() -> None:
+    query = "select date_format(t, {}) as d, max(id) as m from s.t group by 1"
+    plans = [plan_query(query.format(it), ZONED) for it in ("\"d 'zone'\"", "\"z 'in'\"", "id")]
+
+    assert [plan.strategy.name for plan in plans] == ["region", "full", "full"]
