@@ -38,14 +38,18 @@ class _Attempt:
     A later attempt begins where those before it end in a full refresh: no plan of theirs changes.
     `tries_late`: it tries late cuts, too. `totals_last`: totals over stages are cut last. Where
     there is no more room, the last step reads those stages whole. `plans`: by the names that the
-    parts have as stages, each with its depth. `left_late`: late cuts were left out. `lacks_room`:
-    there were too many stages.
+    parts have as stages, each with its depth. `uncut`: the plans of queries that read no stage, by
+    the same names, in all attempts. `left_late`: the late cuts that were left out, by the stages
+    that they need. `most_late`: how many those of one query need at most. `lacks_room`: there were
+    too many stages, with totals over stages among them.
     """
 
     tries_late: bool = False
     totals_last: bool = False
     plans: dict[str, tuple[Plan, int]] = field(default_factory=dict)
-    left_late: bool = False
+    uncut: dict[str, Plan] = field(default_factory=dict)
+    left_late: dict[frozenset[str], tuple[Cut, Inputs]] = field(default_factory=dict)
+    most_late: int = 0
     lacks_room: bool = False
 
 
@@ -53,11 +57,15 @@ def plan_flat(flat: Flat, inputs: Inputs) -> Plan:
     """Return the plan of a flat text; in steps, if it can only be moved so."""
     attempt = _Attempt()
     first = plan = _plan_part(flat, inputs, 0, attempt)
-    if isinstance(plan.strategy, Full) and attempt.left_late:
-        attempt = _Attempt(tries_late=True, lacks_room=attempt.lacks_room)
+    if not isinstance(plan.strategy, Full) or attempt.most_late > _MOST_STAGES:
+        return first
+    uncut, lacks_room = attempt.uncut, attempt.lacks_room
+    if any(_adds_up(*it, attempt) for it in attempt.left_late.values()):
+        attempt = _Attempt(tries_late=True, uncut=uncut, lacks_room=lacks_room)
         plan = _plan_part(flat, inputs, 0, attempt)
     if isinstance(plan.strategy, Full) and attempt.lacks_room:
-        plan = _plan_part(flat, inputs, 0, _Attempt(tries_late=True, totals_last=True))
+        attempt = _Attempt(tries_late=True, totals_last=True, uncut=uncut)
+        plan = _plan_part(flat, inputs, 0, attempt)
     return first if isinstance(plan.strategy, Full) else plan
 
 
@@ -65,7 +73,7 @@ def _plan_part(flat: Flat, inputs: Inputs, depth: int, attempt: _Attempt) -> Pla
     """Return the plan of a query, or of a stage that is within `depth` others."""
     if flat.stage_relation in attempt.plans:
         return attempt.plans[flat.stage_relation][0]
-    plan = plan_uncut(flat, inputs)
+    plan = _plan_uncut(flat, inputs, attempt)
     if isinstance(plan.strategy, Full) and not plan.strategy.is_volatile and depth < _DEEPEST:
         # A shape that the cuts do not know is recomputed as a whole.
         with suppress(Exception):
@@ -103,18 +111,19 @@ def _in_steps(
     stages: dict[str, QueryStage] = {}
     rest, last, inputs_now = flat, uncut, inputs
     of_rows = Plan(Staged())
-    keeps_rows = has_branches = False
+    keeps_rows = has_branches = has_totals = False
     while (
         next_cut := _next_cut(rest, last, inputs_now, depth, attempt, may_keep_rows=may_keep_rows)
     ) is not None:
         cut, plan = next_cut
+        has_totals |= _is_total_of_stages(cut)
         stage = QueryStage(cut.stage.stage_relation, plan)
         # One that is read again has its place already, before all of its readers.
         stages_now = dict(stages)
         for step in (*plan.stages, stage):
             stages_now.setdefault(step.relation, step)
         if len(stages_now) > _MOST_STAGES:
-            attempt.lacks_room = True
+            attempt.lacks_room |= has_totals
             if attempt.totals_last and all(map(is_stage_relation, rest.relations)):
                 # It is a last step as it is.
                 break
@@ -165,18 +174,26 @@ def _next_cut(
 ) -> tuple[Cut, Plan] | None:
     """Return the first cut whose stage a strategy moves, and the plan of the stage."""
     cuts = _cuts(flat, uncut, inputs, attempt)
+    late = set[str]()
     for cut in _totals_of_stages_last(cuts) if attempt.totals_last else cuts:
         if (cut.keeps_rows or cut.is_branch) and not may_keep_rows:
             continue
         if len(attempt.plans) > _MOST_TRIED:
             return None
-        if cut.is_late and not attempt.tries_late:
-            attempt.left_late = True
-            continue
+        if cut.is_late:
+            needed = {
+                it.stage_relation for it in (cut.stage, *(values for values, _ in cut.counted))
+            }
+            if len(needed) > _MOST_STAGES:
+                continue
+            if not attempt.tries_late:
+                late |= needed
+                attempt.left_late[frozenset(needed)] = cut, inputs
+                attempt.most_late = max(attempt.most_late, len(late))
+                continue
         if cut.adds_up:
-            plan = plan_uncut(cut.stage, inputs)
-            is_moved = isinstance(plan.strategy, Signed)
-            is_moved = is_moved and all(_are_fewer(*it, inputs) for it in cut.counted)
+            plan = _plan_uncut(cut.stage, inputs, attempt)
+            is_moved = _adds_up(cut, inputs, attempt)
         else:
             plan = _plan_part(cut.stage, inputs, depth + 1, attempt)
             is_moved = _gains(plan, is_value=cut.is_value and plan.reads_rows_alone)
@@ -239,11 +256,32 @@ def _totals_of_stages_last(cuts: Iterable[Cut]) -> Iterator[Cut]:
     """Yield the cuts that leave fewer tables to read whole before those that read stages again."""
     last = []
     for cut in cuts:
-        if cut.adds_up and all(map(is_stage_relation, cut.stage.relations)):
+        if _is_total_of_stages(cut):
             last.append(cut)
         else:
             yield cut
     yield from last
+
+
+def _is_total_of_stages(cut: Cut) -> bool:
+    return cut.adds_up and all(map(is_stage_relation, cut.stage.relations))
+
+
+def _plan_uncut(flat: Flat, inputs: Inputs, attempt: _Attempt) -> Plan:
+    """Return the plan of a query as it is written, computed once unless it reads a stage."""
+    if any(map(is_stage_relation, flat.relations)):
+        return plan_uncut(flat, inputs)
+    if flat.stage_relation not in attempt.uncut:
+        attempt.uncut[flat.stage_relation] = plan_uncut(flat, inputs)
+    return attempt.uncut[flat.stage_relation]
+
+
+def _adds_up(cut: Cut, inputs: Inputs, attempt: _Attempt) -> bool:
+    """Return True if the stages of totals and of counted values are moved by adding up."""
+    plan = _plan_uncut(cut.stage, inputs, attempt)
+    return isinstance(plan.strategy, Signed) and all(
+        _are_fewer(*it, inputs, attempt) for it in cut.counted
+    )
 
 
 def _gains(plan: Plan, *, is_value: bool = False) -> bool:
@@ -261,15 +299,15 @@ def _gains(plan: Plan, *, is_value: bool = False) -> bool:
     return not is_copy or (is_value and parse(plan.flat.text).args.get("where") is not None)
 
 
-def _are_fewer(values: Flat, columns: Flat | None, inputs: Inputs) -> bool:
+def _are_fewer(values: Flat, columns: Flat | None, inputs: Inputs, attempt: _Attempt) -> bool:
     """Return False if no stage can keep the values that are counted, or each row has its own."""
-    plan = plan_uncut(values, inputs)
+    plan = _plan_uncut(values, inputs, attempt)
     if not isinstance(plan.strategy, Signed) or not all(map(has_column_type, plan.kinds.values())):
         return False
     if not plan.kinds and parse(values.text).selects[0].find(*ARITHMETIC):
         # The table does not exist yet: its columns may be times.
         return False
-    return columns is None or not plan_uncut(columns, inputs).unique_key
+    return columns is None or not _plan_uncut(columns, inputs, attempt).unique_key
 
 
 def _with_stages(inputs: Inputs, stages: Iterable[QueryStage]) -> Inputs:
