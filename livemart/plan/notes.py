@@ -94,6 +94,16 @@ def growth(
     return None
 
 
+def growth_of_values(value: exp.Expr, relation: str) -> Reason:
+    """Return the note on a stage that has each value which a growing relation ever had."""
+    return Reason(
+        "GROWTH_UNBOUNDED",
+        f"a stage stores each {sql_of(value)[:80]} that {relation} has ever had",
+        line_of(value),
+        "if it is the key of its rows, declare it; `stages: never` computes it in full",
+    )
+
+
 def _unbounded_frames(query: exp.Query) -> Iterator[Reason]:
     for window in query.find_all(exp.Window):
         spec = specification(window, window.find_ancestor(exp.Select))

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from livemart.plan.cut import Cut, cut_limit, with_row_count
 from livemart.plan.cut_blocks import cuts_of_blocks
+from livemart.plan.notes import growth_of_values
 from livemart.plan.plan import Full, Inputs, Plan, QueryStage, Staged, Steps
 from livemart.plan.reading.guards import check_window_notes, passes_sessions_on
+from livemart.plan.reasons import Reason
 from livemart.plan.relations.kinds import ARITHMETIC, has_column_type
 from livemart.plan.sql.flatten import Flat, is_stage_relation
 from livemart.plan.sql.parse import parse
@@ -109,6 +111,7 @@ def _in_steps(
         # In a table it would be a pair of times.
         return None
     stages: dict[str, QueryStage] = {}
+    growths: dict[Reason, None] = {}
     rest, last, inputs_now = flat, uncut, inputs
     of_rows = Plan(Staged())
     keeps_rows = has_branches = has_totals = False
@@ -129,6 +132,7 @@ def _in_steps(
                 break
             return None
         stages = stages_now
+        growths.update(dict.fromkeys(_growths(cut, inputs)))
         keeps_rows |= cut.keeps_rows
         has_branches |= cut.is_branch
         of_rows = plan if cut.is_subset else Plan(Staged())
@@ -149,13 +153,15 @@ def _in_steps(
     reasons = uncut.strategy.reasons if isinstance(uncut.strategy, Full) else ()
     steps = Steps(flat, tuple(stages.values()), reasons)
     if not isinstance(last.strategy, Full):
-        return replace(last, steps=steps, ties=(*last.ties, *ties), notes=(*last.notes, *ties))
+        return replace(
+            last, steps=steps, ties=(*last.ties, *ties), notes=(*last.notes, *ties, *growths)
+        )
     is_key = set(of_rows.unique_key) <= set(uncut.names)
     return Plan(
         Staged(),
         flat=rest,
         steps=steps,
-        notes=of_rows.notes or ties,
+        notes=(*(of_rows.notes or ties), *growths),
         names=uncut.names,
         unique_key=of_rows.unique_key if is_key else (),
         ties=ties,
@@ -261,6 +267,14 @@ def _totals_of_stages_last(cuts: Iterable[Cut]) -> Iterator[Cut]:
         else:
             yield cut
     yield from last
+
+
+def _growths(cut: Cut, inputs: Inputs) -> Iterator[Reason]:
+    """Yield the notes on different values of growing relations without a key of their rows."""
+    for values, _ in cut.counted:
+        for relation in values.relations:
+            if relation in inputs.growing and not inputs.unique.get(relation):
+                yield growth_of_values(parse(values.text).selects[0].unalias(), relation)
 
 
 def _is_total_of_stages(cut: Cut) -> bool:

@@ -124,6 +124,26 @@ def test_stages_for_which_there_is_no_room_cost_no_second_attempt(
     assert depths.count(0) == 1
 
 
+@pytest.mark.parametrize(
+    ("inputs", "messages"),
+    [
+        (Inputs({"s.t": ("k", "x")}), []),
+        (Inputs({"s.t": ("k", "x")}, {"s.t": (("k",),)}, growing={"s.t": "x"}), []),
+        (
+            Inputs({"s.t": ("k", "x")}, growing={"s.t": None}),
+            ["a stage stores each x that s.t has ever had"],
+        ),
+    ],
+)
+def test_different_values_that_grow_without_end_are_noted(
+    inputs: Inputs, messages: list[str]
+) -> None:
+    plan = plan_query("select count(*) as n, count(distinct x) as xs from s.t", inputs)
+
+    assert plan.stages
+    assert [it.message for it in plan.notes if it.code == "GROWTH_UNBOUNDED"] == messages
+
+
 @pytest.mark.parametrize("unique", [("k",), ("c", "k"), ("day",)])
 def test_values_that_no_two_rows_share_are_not_counted_in_a_stage(unique: tuple[str, ...]) -> None:
     """It would be a copy of the table."""
