@@ -6,7 +6,8 @@ Used wherever SQL is looked at. A construct that the parser does not know is a r
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
 
@@ -46,7 +47,7 @@ def parse(text: str) -> exp.Expr:
     try:
         tokens = tokens_of(text)
         _refuse_pipes(tokens)
-        trees = WrittenParser(dialect="spark").parse(tokens, text)
+        trees = WrittenParser(dialect="spark").parse([*tokens], text)
         if len(trees) != 1 or trees[0] is None:
             raise ParseError("not one statement")
         cut_texts(trees[0], tokens, text)
@@ -108,9 +109,14 @@ def statement(text: str) -> str:
     return text[:end].rstrip()
 
 
-def tokens_of(text: str) -> list[Token]:
+# A way to cut a query looks at the same text many times.
+@lru_cache(maxsize=16)
+def tokens_of(text: str) -> tuple[Token, ...]:
     """Return the tokens of a text, without its comments; they keep their offsets."""
     tokens: list[Token] = list(Dialect.get_or_raise("spark").tokenize(text))
+    for token in tokens:
+        # The parser hands the list itself on to its tree, which adds to it.
+        token.comments = []
     for place in range(1, len(tokens) - 1):
         before, token, after = tokens[place - 1 : place + 2]
         if (
@@ -119,7 +125,7 @@ def tokens_of(text: str) -> list[Token]:
             and after.token_type is TokenType.L_PAREN
         ):
             token.token_type = TokenType.VAR
-    return tokens
+    return tuple(tokens)
 
 
 def has_empty_item(text: str) -> bool:
@@ -132,7 +138,7 @@ def has_empty_item(text: str) -> bool:
     return any(kind is TokenType.COMMA and after in _NO_ITEM for kind, after in pairwise(kinds))
 
 
-def _refuse_pipes(tokens: list[Token]) -> None:
+def _refuse_pipes(tokens: Iterable[Token]) -> None:
     for token in tokens:
         if token.token_type is TokenType.PIPE_GT:
             raise refusal("PARSE_UNSUPPORTED", "|> has no rule", token.line)
