@@ -26,6 +26,14 @@ _OURS = re.compile(
     r"(?<!\w)__(?!dbt__)\w+|\bversion as of \d+|\bdelta\.`|\b_(old|new)_count\b|`[qsrt]`\."
 )
 _MISSING_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view ((?:`[^`]+`\.?)+)")
+# Spark 4.2 has no words for this condition, which SQL of Databricks meets.
+_NO_VARIANT = re.compile(
+    r"\[INTERNAL_ERROR\] Cannot find main error class '(COLUMN_IS_NOT_VARIANT_TYPE)'"
+)
+_PATH_OF_TEXT = (
+    r"[\1] Spark reads `column:path` of a VARIANT alone; "
+    "in a string get_json_object(column, '$.path') finds the value"
+)
 _MOST_EXCERPT = 200
 
 
@@ -147,7 +155,7 @@ def message_of(error: Exception) -> str:
     said, _, stack = text.partition("JVM stacktrace:")
     if not said.strip() or "An error occurred while calling" in said:
         text = _innermost(stack or said) or said
-    text = WRONG_ADVICE.sub("", text)
+    text = _NO_VARIANT.sub(_PATH_OF_TEXT, WRONG_ADVICE.sub("", text))
     text = re.split(r"\n*== SQL|\n*JVM stacktrace|; line \d+ pos \d+|SQLSTATE", text)[0].strip()
     lines = text.splitlines() or [type(error).__name__]
     ends = (n for n, line in enumerate(lines) if n and line.lstrip().startswith(("'", "+-", ":-")))

@@ -10,7 +10,7 @@ import pytest
 
 from livemart.errors import RefreshError
 from livemart.project.graph import Project, SourceTable, StreamSpec
-from livemart.spark.model_errors import how_to_fill, missing_sources, model_failed
+from livemart.spark.model_errors import how_to_fill, message_of, missing_sources, model_failed
 from tests.models import make_model
 
 MODEL = make_model("model.m.totals", compiled_code="select\n  a,\n  cast(b as int) as n\nfrom m.t")
@@ -50,6 +50,17 @@ def told(error: Exception, written: Exception | None) -> RefreshError:
         )
 
     return model_failed(lambda model: cast(Any, SimpleNamespace(sql=sql)), MODEL, error)
+
+
+def test_a_path_of_a_text_has_advice_where_spark_has_no_words() -> None:
+    error = SparkError(
+        "[INTERNAL_ERROR] Cannot find main error class 'COLUMN_IS_NOT_VARIANT_TYPE' SQLSTATE: XX000"
+    )
+
+    assert message_of(error) == (
+        "[COLUMN_IS_NOT_VARIANT_TYPE] Spark reads `column:path` of a VARIANT alone; "
+        "in a string get_json_object(column, '$.path') finds the value"
+    )
 
 
 def test_the_line_is_that_of_the_sql_as_it_was_written() -> None:
