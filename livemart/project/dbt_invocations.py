@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
 from livemart.errors import ConfigError, ConfigErrors, nearest
+from livemart.project.config_mistakes import config_mistakes
 from livemart.project.cursors import Connection, Cursor
 from livemart.project.dbt_attachment import Replacement, attached, every_parse_error
-from livemart.project.declared.node_files import NodeFiles
+from livemart.project.declared.node_files import PROJECT_FILE, NodeFiles
 from livemart.project.manifest import prepare_nodes
 from livemart.project.node_results import NodeProgress, as_compiled, node_progress
 from livemart.project.profiles import profiles_folder
@@ -179,7 +180,7 @@ class DbtInvocations:
             if errors:
                 raise self._unparsed(errors)
             if not result.success:
-                raise self._unread(result.exception)
+                raise self._unconfigured(result.exception)
             self.manifest = result.result
             prepare_nodes(self.manifest)
         # Else dbt takes the ephemeral inputs of a node for injected already, and leaves them out.
@@ -201,6 +202,21 @@ class DbtInvocations:
             return failures.popitem()[1]
         return ConfigErrors([failures[message] for message in sorted(failures, key=by_line)])
 
+    def _unconfigured(self, error: object) -> ConfigError:
+        """Return all mistakes in the configuration that dbt refused, or the one that it reports."""
+        from dbt.config.renderer import DbtProjectYamlRenderer
+
+        if _stopped_file(error) not in (PROJECT_FILE, "selectors.yml"):
+            return self._unread(error)
+        renderer = DbtProjectYamlRenderer(self._profile(), self.vars)
+        mistakes = [
+            _dbt_failed(message, self.project_dir, hint)
+            for message, hint in config_mistakes(self.project_dir, renderer)
+        ]
+        if not mistakes:
+            return self._unread(error)
+        return ConfigErrors(sorted(mistakes, key=lambda it: by_line(it.message)))
+
     def _unread(self, error: object) -> ConfigError:
         return self.failed(error, self._places(error))
 
@@ -218,7 +234,7 @@ class DbtInvocations:
         below = re.match(r"at path \[(.+?)\]: ", reason)
         steps = [step.strip("'") for step in below[1].split("][")] if below else []
         words = re.findall(r"'(\w+)' (?:was|were) unexpected", reason)
-        line = line_below(text_of(file), (section, str(name)), [*steps, *words])
+        line = line_below(text_of(file), [*steps, *words], (section, str(name)))
         place = file if line is None else f"{file}:{line}"
         return f"{place}: {section} {name}: {reason.removeprefix('at path []: ')}"
 
@@ -334,10 +350,13 @@ class DbtInvocations:
 
     def credentials(self) -> Any:
         """Return the profile's settings of the target."""
+        return self._profile().credentials
+
+    def _profile(self) -> Any:
         from dbt.config.runtime import load_profile
 
         profile, target = _dbt_variable("PROFILE"), self.target or _dbt_variable("TARGET")
-        return load_profile(str(self.project_dir), self.vars, profile, target).credentials
+        return load_profile(str(self.project_dir), self.vars, profile, target)
 
 
 def _stopped_at(error: object) -> list[str]:
@@ -445,9 +464,10 @@ def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[P
             raise _dbt_failed(message, project_dir) from error
 
 
-def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
+def _dbt_failed(
+    message: str, project_dir: Path, hint: str = "correct the mistake that dbt reports"
+) -> ConfigError:
     """Return an error with dbt's own message."""
-    hint = "correct the mistake that dbt reports"
     if (unset := _UNSET.search(message)) is not None:
         name = unset["name"]
         hint = f"set it in the environment, or write a default: env_var('{name}', '...')"

@@ -23,7 +23,7 @@ _NEAR = 0.8
 # How deep keys are found below `livemart`: `page: {formats: {share: percent}}`.
 _DEPTH = 3
 # Twenty times as fast, where PyYAML was built with it.
-_LISTS = ("sources", "tables", "versions", "packages")
+_LISTS = ("sources", "tables", "versions")
 _TEXT = "tag:yaml.org,2002:str"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -221,18 +221,18 @@ def data_test_line(
     return places[-1].start_mark.line + 1 if places else None
 
 
-def line_below(text: str, step: tuple[str, str], path: Iterable[str]) -> int | None:
-    """Return the line of a place below a named entry of a YAML file, as far down as it is found.
+def line_below(text: str, path: Iterable[str], *steps: tuple[str, str]) -> int | None:
+    """Return the line of a place in a YAML file, or of the nearest place above it that is found.
 
     Args:
-        step: group and name of the entry.
         path: keys, and positions in lists, from the entry down.
+        steps: on the way to a named entry, as of `node_lines`; none is the whole file.
 
     >>> text = "sources:\\n- name: raw\\n  tables:\\n  - named: a"
-    >>> line_below(text, ("sources", "raw"), ["tables", "0"])
+    >>> line_below(text, ["tables", "0"], ("sources", "raw"))
     4
     """
-    node = _found(text, [step])
+    node = _found(text, steps)
     line = None if node is None else node.start_mark.line + 1
     for part in path:
         if isinstance(node, yaml.SequenceNode) and part.isdigit() and int(part) < len(node.value):

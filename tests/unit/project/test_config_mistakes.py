@@ -1,0 +1,64 @@
+"""Every mistake in a configuration that dbt refused, with its line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from livemart.errors import ConfigErrors
+from livemart.project.dbt import Dbt
+
+_JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
+
+
+@pytest.mark.parametrize(
+    ("files", "messages"),
+    [
+        (
+            {
+                "packages.yml": "packages:\n- package: a/b\n- package: a/c\n  version: 1.0.0\n"
+                "- git: c\n  release: 3\n- local: 7\n- dbt_utils\n-\npackage: []\n"
+            },
+            [
+                "packages.yml:2: found no version in {'package': 'a/b'}",
+                "packages.yml:5: found {'git': 'c', 'release': 3}",
+                "packages.yml:7: found {'local': 7}",
+                "packages.yml:8: found 'dbt_utils'",
+                "packages.yml:9: nothing below `packages`",
+                "packages.yml:10: Additional properties are not allowed ('package' was unexpected)",
+            ],
+        ),
+        (
+            {
+                "packages.yml": "\npackages:\n- local: vendored\n",
+                "dependencies.yml": "projects: []\npackages:\n- package: a/b\n",
+            },
+            [
+                "dependencies.yml:3: found no version in {'package': 'a/b'}",
+                "packages.yml:2: found `packages` in dependencies.yml:2 too",
+            ],
+        ),
+        ({"packages.yml": "- local: a\n"}, ["packages.yml:1: found [{'local': 'a'}]"]),
+        ({"packages.yml": "packages:\n"}, ["packages.yml:1: nothing below `packages`"]),
+        (
+            {"packages.yml": "packages:\n- git: \"{{ env_var('NO_URL') }}\"\n"},
+            ["packages.yml:2: Env var required but not provided: 'NO_URL'"],
+        ),
+        ({"packages.yml": "packages: [\n"}, ["packages.yml: Runtime Error"]),
+    ],
+    ids=["each", "two files", "list", "nothing", "variable", "torn"],
+)
+def test_each_mistake_in_a_refused_configuration_has_its_line(
+    tmp_path: Path, files: dict[str, str], messages: list[str]
+) -> None:
+    project = shutil.copytree(_JAFFLE, tmp_path / "jaffle", ignore=shutil.ignore_patterns("target"))
+    for name, text in files.items():
+        (project / name).write_text(text)
+
+    with pytest.raises(ConfigErrors) as caught:
+        Dbt(project).parse()
+
+    assert [error.message.splitlines()[0] for error in caught.value.errors] == messages
+    assert "correct the mistake that dbt reports" not in str(caught.value)
