@@ -12,12 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from livemart.errors import causes
-from livemart.project.yaml_places import line_below, text_of
+from livemart.project.declared.node_files import PROJECT_FILE
+from livemart.project.yaml_places import line_below, repeated_keys, text_of
 
-_PACKAGE_HINT = (
-    "write `packages:` in one of packages.yml and dependencies.yml, and below it each package as "
-    "`package: owner/name` with `version`, `git: URL` with `revision`, or `local: folder`"
-)
+# Errors that have no words for their cause.
+_OF_PYTHON = (AttributeError, TypeError)
+_PACKAGE_FILES = ("packages.yml", "dependencies.yml")
+_SELECTOR_FILE = "selectors.yml"
+_HINTS = {
+    PROJECT_FILE: "correct the setting, or take it out",
+    _SELECTOR_FILE: "write each selector below `selectors:` with `name` and `definition`: a text, "
+    "or a mapping with `method` and `value`, `union` or `intersection`",
+    **dict.fromkeys(
+        _PACKAGE_FILES,
+        "write `packages:` in one of packages.yml and dependencies.yml, and below it each package "
+        "as `package: owner/name` with `version`, `git: URL` with `revision`, or `local: folder`",
+    ),
+}
 
 
 def config_mistakes(root: Path, renderer: Any) -> Iterator[tuple[str, str]]:
@@ -29,53 +40,73 @@ def config_mistakes(root: Path, renderer: Any) -> Iterator[tuple[str, str]]:
     """
     from dbt.config.project import PartialProject
 
-    def read(file: str, path: list[str], value: object, packages: Any) -> Iterator[str]:
-        """Yield the message for a part that dbt cannot read; `path` is the way to it."""
-        project = PartialProject.from_dicts(
-            str(root),
-            {"name": "project"},
-            packages,
-            None,
-            packages_specified_path=file,
-        )
-        try:
-            project.render(renderer)
-        except Exception as error:
-            yield _message(root / file, path, value, error)
-
     declaring = []
-    for file in ("packages.yml", "dependencies.yml"):
+    for file, hint in _HINTS.items():
         content, torn = _content(root / file)
         if torn:
-            yield torn, _PACKAGE_HINT
+            yield torn, hint
             continue
-        if file == "dependencies.yml" and isinstance(content, dict):
-            # Its other keys are not dbt's own.
-            content = {key: value for key, value in content.items() if key == "packages"}
-        for path, value, packages in _packages(content):
-            for message in read(file, path, value, packages):
-                yield message, _PACKAGE_HINT
-        if isinstance(content, dict) and "packages" in content:
-            declaring.append(f"{file}:{line_below(text_of(root / file), ['packages'])}")
+        if isinstance(content, dict):
+            if file == PROJECT_FILE:
+                content.setdefault("name", None)
+            elif file == "dependencies.yml":
+                # Its other keys are not dbt's own.
+                content = {key: value for key, value in content.items() if key == "packages"}
+            if file in _PACKAGE_FILES and "packages" in content:
+                declaring.append(f"{file}:{line_below(text_of(root / file), ['packages'])}")
+        for path, value, part in _parts(content):
+            project = PartialProject.from_dicts(
+                str(root),
+                {"name": "project", **(part if file == PROJECT_FILE else {})},
+                part if file in _PACKAGE_FILES else {},
+                part if file == _SELECTOR_FILE else None,
+                packages_specified_path=file,
+            )
+            try:
+                project.render(renderer)
+            except Exception as error:
+                if file != PROJECT_FILE or not isinstance(error, _OF_PYTHON):
+                    yield _message(root / file, path, value, error), hint
     if len(declaring) > 1:
-        yield f"{declaring[0]}: found `packages` in {declaring[1]} too", _PACKAGE_HINT
+        yield f"{declaring[0]}: found `packages` in {declaring[1]} too", hint
 
 
-def _packages(content: object) -> Iterator[tuple[list[str], object, Any]]:
-    """Yield the path and the value of each part of `packages.yml`, and the part as dbt reads it.
+def repeated_settings(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the message and the next step for each key that one mapping has more than once.
 
-    dbt adds to an entry that it reads.
+    dbt reads the last one alone, and leaves out the settings below the others.
+    """
+    for file in _HINTS:
+        for key, first, line in repeated_keys(text_of(root / file)):
+            yield (
+                f"{root / file}:{line}: found the key `{key}` again, which is in line {first}",
+                "write the key once, with all settings below it: dbt reads the last one alone",
+            )
+
+
+def _parts(content: object) -> Iterator[tuple[list[str], Any, Any]]:
+    """Yield the path and the value of each part of a file, and the part as dbt reads it.
+
+    dbt adds to an entry that it reads. A selector may name those before it.
     """
     if not isinstance(content, dict):
         if content is not None:
             yield [], content, content
         return
     for key, value in content.items():
-        if key == "packages" and isinstance(value, list):
-            for position, entry in enumerate(value):
-                yield [key, str(position)], entry, {key: [deepcopy(entry)]}
-        else:
-            yield [str(key)], value, {key: value}
+        if key not in ("packages", "selectors") or not isinstance(value, list):
+            # As dbt renames it.
+            yield [str(key)], value, {"data_tests" if key == "tests" else key: value}
+            continue
+        before: list[object] = []
+        for position, entry in enumerate(value):
+            yield [key, str(position)], entry, {key: [*before, deepcopy(entry)]}
+            if (
+                key == "selectors"
+                and isinstance(entry, dict)
+                and isinstance(name := entry.get("name"), str)
+            ):
+                before.append({"name": name, "definition": "*"})
 
 
 def _content(file: Path) -> tuple[Any, str | None]:
@@ -89,16 +120,20 @@ def _content(file: Path) -> tuple[Any, str | None]:
         return None, f"{file}: {error}"
 
 
-def _message(file: Path, path: list[str], value: object, error: Exception) -> str:
+def _message(file: Path, path: list[str], value: Any, error: Exception) -> str:
     """Return the place of a part, and the reason why dbt refuses it."""
     *_, reason = causes(error)
-    below = [str(step) for step in getattr(reason, "path", None) or ()][len(path) :]
+    below = [*(getattr(reason, "path", None) or ())][len(path) :]
+    for step in below:
+        value = value[step]
     words = getattr(reason, "message", None) or getattr(reason, "msg", None) or str(reason)
-    if isinstance(reason, KeyError):
+    if value is None:
+        words = f"nothing below `{path[0]}`"
+    elif isinstance(reason, KeyError):
         words = f"found no {reason.args[0]} in {value!r}"
-    elif getattr(reason, "validator", "") == "anyOf" or isinstance(
-        reason, AttributeError | TypeError
-    ):
+    elif getattr(reason, "validator", "") == "anyOf" or isinstance(reason, _OF_PYTHON):
         # The own words of these are of dbt's code or repeat more than the value.
-        words = f"nothing below `{path[0]}`" if value is None else f"found {value!r}"
-    return f"{file}:{line_below(text_of(file), [*path, *below])}: {words}"
+        words = f"found {value!r}"
+    steps = [*path, *map(str, below)]
+    setting = f"{'.'.join(steps)}: " if file.name == PROJECT_FILE else ""
+    return f"{file}:{line_below(text_of(file), steps)}: {setting}{words}"

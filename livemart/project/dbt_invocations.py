@@ -9,7 +9,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
 from livemart.errors import ConfigError, ConfigErrors, nearest
-from livemart.project.config_mistakes import config_mistakes
+from livemart.project.config_mistakes import config_mistakes, repeated_settings
 from livemart.project.cursors import Connection, Cursor
 from livemart.project.dbt_attachment import Replacement, attached, every_parse_error
 from livemart.project.declared.node_files import PROJECT_FILE, NodeFiles
@@ -175,6 +175,8 @@ class DbtInvocations:
     def parsed(self) -> Any:
         """Return dbt's manifest, parsed once, with nothing compiled left in it."""
         if self.manifest is None:
+            if repeated := self._mistakes(repeated_settings(self.project_dir)):
+                raise repeated
             with every_parse_error() as errors:
                 result = self.invoke(["parse", "--no-write-json"])
             if errors:
@@ -209,13 +211,14 @@ class DbtInvocations:
         if _stopped_file(error) not in (PROJECT_FILE, "selectors.yml"):
             return self._unread(error)
         renderer = DbtProjectYamlRenderer(self._profile(), self.vars)
-        mistakes = [
-            _dbt_failed(message, self.project_dir, hint)
-            for message, hint in config_mistakes(self.project_dir, renderer)
-        ]
-        if not mistakes:
-            return self._unread(error)
-        return ConfigErrors(sorted(mistakes, key=lambda it: by_line(it.message)))
+        mistakes = self._mistakes(config_mistakes(self.project_dir, renderer))
+        return mistakes or self._unread(error)
+
+    def _mistakes(self, noted: Iterable[tuple[str, str]]) -> ConfigErrors | None:
+        """Return messages and next steps as one error, in the order of their lines."""
+        mistakes = [_dbt_failed(message, self.project_dir, hint) for message, hint in noted]
+        mistakes.sort(key=lambda it: by_line(it.message))
+        return ConfigErrors(mistakes) if mistakes else None
 
     def _unread(self, error: object) -> ConfigError:
         return self.failed(error, self._places(error))

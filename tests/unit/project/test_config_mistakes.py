@@ -47,8 +47,44 @@ _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
             ["packages.yml:2: Env var required but not provided: 'NO_URL'"],
         ),
         ({"packages.yml": "packages: [\n"}, ["packages.yml: Runtime Error"]),
+        (
+            {
+                "dbt_project.yml": "name: a b\nprofile: jaffle\nvars: []\nmodel-path: [m]\n"
+                'seed-paths:\n- 7\nmodels: {jaffle: {+schema: "{{ target.name }}"}}\n'
+                "require-dbt-version: x\ntests: {}\non-run-end: \"{{ env_var('NO_HOOK') }}\"\n",
+                "selectors.yml": "selectors:\n- {name: a, definition: {union: 7}}\n"
+                "- name: b\n  definition: {method: selector, value: a}\n"
+                "- name: c\n  definition:\n    - a\n- definition: a\n",
+            },
+            [
+                "dbt_project.yml:1: name: 'a b' does not match '^[^\\\\d\\\\W]\\\\w*$'",
+                "dbt_project.yml:3: vars: found []",
+                "dbt_project.yml:4: model-path: Additional properties are not allowed "
+                "('model-path' was unexpected)",
+                "dbt_project.yml:5: seed-paths: found [7]",
+                'dbt_project.yml:8: require-dbt-version: "x" is not a valid semantic version.',
+                'selectors.yml:2: Invalid value for key "union". Expected a list.',
+                "selectors.yml:6: found ['a']",
+                "selectors.yml:8: 'name' is a required property",
+            ],
+        ),
+        (
+            {
+                "dbt_project.yml": "name: jaffle\nprofile: jaffle\nmodels:\n  jaffle:\n"
+                "    +tags: a\n    +schema: b\n    +tags: c\nmodels: {}\n",
+                "selectors.yml": "selectors: []\nselectors: []",
+            },
+            [
+                "dbt_project.yml:7: found the key `+tags` again, which is in line 5",
+                "dbt_project.yml:8: found the key `models` again, which is in line 3",
+                "selectors.yml:2: found the key `selectors` again, which is in line 1",
+            ],
+        ),
     ],
-    ids=["each", "two files", "list", "nothing", "variable", "torn"],
+    ids=[
+        *("each", "two files", "list", "nothing", "variable", "torn"),
+        *("settings", "repeated"),
+    ],
 )
 def test_each_mistake_in_a_refused_configuration_has_its_line(
     tmp_path: Path, files: dict[str, str], messages: list[str]

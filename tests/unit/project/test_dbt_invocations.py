@@ -290,7 +290,7 @@ def test_profile_and_target_of_the_environment_give_the_schema(
             "dbt_project.yml:4: YAML reads the key `off` as no text",
         ),
         ("packages.yml", "packages:\n", "packages.yml:1: nothing below `packages`"),
-        ("selectors.yml", "selectors:\n", "selectors.yml: dbt stopped at this file"),
+        ("selectors.yml", "selectors:\n", "selectors.yml:1: nothing below `selectors`"),
         ("models/x.sql", "\n\nselect {{ 1 +\n}}", "models/x.sql:4\n"),
         ("models/x.sql", "select 1,\n{{ ref() }}", "models/x.sql:2\n"),
         ("macros/x.sql", "{% macro a() %}", "macros/x.sql: dbt stopped at this file"),

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.project.yaml_places import Where, livemart_misspelled, node_lines, place_of
+from livemart.project.yaml_places import (
+    Where,
+    livemart_misspelled,
+    node_lines,
+    place_of,
+    repeated_keys,
+)
 
 YAML = """\
 sources:
@@ -68,3 +74,10 @@ def test_a_key_that_must_mean_livemart_is_a_mistake_inside_meta_and_beside_it() 
         "s.yml:3: orders: config.meta.livmart: found key livmart, did you mean livemart?",
         "s.yml: orders: livemart: found key livemart beside meta",
     ]
+
+
+def test_an_anchor_is_searched_once_for_repeated_keys() -> None:
+    """It may be a part of itself."""
+    text = "a: &a\n  b: {c: 1, c: 2}\n  d: *a\n<<: *a\n<<: *a\n"
+
+    assert repeated_keys(text) == [("c", 2, 2)]
