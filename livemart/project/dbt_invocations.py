@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
@@ -22,6 +22,7 @@ from livemart.project.config_mistakes import config_mistakes, repeated_settings
 from livemart.project.cursors import Connection, Cursor
 from livemart.project.dbt_attachment import Replacement, attached, every_parse_error
 from livemart.project.declared.node_files import PROJECT_FILE, NodeFiles
+from livemart.project.declared.setting_places import setting_place
 from livemart.project.manifest import prepare_nodes
 from livemart.project.node_results import NodeProgress, as_compiled, node_progress
 from livemart.project.profiles import profiles_folder
@@ -31,6 +32,7 @@ from livemart.project.yaml_places import (
     empty_lists,
     keys_of_other_types,
     line_below,
+    node_lines,
     text_of,
     top_setting,
 )
@@ -53,6 +55,15 @@ _FILE_PATH = re.compile(r"FilePath\(searched_path='([^']*)', relative_path='([^'
 # As dbt writes what a node names, and nothing has.
 _UNFOUND = re.compile(
     r"'\w+\.(?P<package>\w+)\.[^']*' \((?P<file>[^()]+)\) depends on a \w+ named '(?P<name>[^']+)'"
+)
+# As dbt writes that a node may not read another one.
+_PRIVATE = re.compile(
+    r"Node \w+\.(?P<package>\w+)\.\S+ attempted to reference node \w+\.\w+\.(?P<name>\w+)"
+)
+# As dbt names the setting that has a wrong value, or its column.
+_SETTING = re.compile(
+    r"at path \['(\w+)'|Field \"(\w+)\" of type|for the (access) field|(latest_version): "
+    r"|Invalid (group) |Invalid constraint type on column (\w+)|Invalid (constraint) "
 )
 # As dbt writes that a variable has no value; it names the file if that is YAML.
 _UNSET = re.compile(
@@ -264,12 +275,35 @@ class DbtInvocations:
             lines += [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
         text = str(error)
         named, unset = _UNFOUND.search(text), _UNSET.search(text)
+        private = _PRIVATE.search(text)
         # The file of a package is in another folder.
         if named is not None and named["package"] == self._project_name():
             lines = self._quoting(named["file"], named["name"].split(".")[-1])
+        elif private is not None and private["package"] == self._project_name():
+            node = _stopped_owner(error)
+            lines = self._quoting(node.original_file_path, private["name"]) if node else []
         elif unset is not None and (where := unset["file"] or _stopped_file(error)) is not None:
             lines = self._quoting(where, unset["name"])
-        return lines or self._rendered_at(error) or _stopped_at(error)
+        return lines or self._set_at(error) or self._rendered_at(error) or _stopped_at(error)
+
+    def _set_at(self, error: object) -> list[str]:
+        """Return the line of the setting that an error names, where a node or its YAML has it."""
+        named = _SETTING.search(str(error))
+        owner, file = _stopped_owner(error), _stopped_file(error) or ""
+        if named is None or owner is None:
+            return []
+        word = str(named[named.lastindex or 0])
+        project = str(self._project_name())
+        files, line = NodeFiles(self.project_dir, project), None
+        if file.endswith((".yml", ".yaml")) and owner.package_name == project:
+            kind = getattr(owner, "yaml_key", None) or f"{owner.resource_type}s"
+            lines = node_lines(files.text(file), (str(kind), owner.name))
+            paths = ((word,), (f"{word}s",), ("columns", word))
+            line = next((lines[path] for path in paths if path in lines), None)
+        if line is not None:
+            return [f"{file}:{line}"]
+        place = setting_place(owner, files, word) if hasattr(owner, "resource_type") else None
+        return [place] if place else []
 
     def _rendered_at(self, error: object) -> list[str]:
         """Return the line of a model or macro that dbt rendered when an error stopped it."""
@@ -392,6 +426,30 @@ def _stopped_file(error: object) -> str | None:
                 node = node or getattr(value, "original_file_path", None)
         trace = trace.tb_next
     return file or node
+
+
+def _stopped_owner(error: object) -> Any:
+    """Return the node, or its entry of YAML, at which an error stopped dbt; None without one."""
+    trace: TracebackType | None = getattr(error, "__traceback__", None)
+    owner = None
+    while trace is not None:
+        values = trace.tb_frame.f_locals
+        if owner is None and {"fqn", "resource_type", "project_name"} <= values.keys():
+            # dbt makes no node before it has read the settings of its folders.
+            owner = SimpleNamespace(
+                fqn=values["fqn"],
+                name=values["fqn"][-1],
+                resource_type=values["resource_type"],
+                package_name=values["project_name"],
+                original_file_path="",
+            )
+        for value in values.values():
+            is_entry = hasattr(value, "yaml_key") and hasattr(value, "package_name")
+            if is_entry or (hasattr(value, "fqn") and hasattr(value, "original_file_path")):
+                owner = value
+                break
+        trace = trace.tb_next
+    return owner
 
 
 def _code_of(node: object) -> str | None:

@@ -302,7 +302,7 @@ def test_profile_and_target_of_the_environment_give_the_schema(
         (
             "models/x.yml",
             "models: [{name: plain, config: {access: secret}}]",
-            "models/x.yml: dbt stopped at this file",
+            "models/x.yml:1\n",
         ),
         ("models/x.sql", "select\n{{ env_var('NO') }}", "models/x.sql:2\n"),
         (
@@ -397,3 +397,52 @@ def test_an_exposure_is_said_to_be_in_its_file(jaffle: Path) -> None:
         Dbt(jaffle).parse()
 
     assert caught.value.message == ("models/x.yml:1: exposures e: 'type' is a required property")
+
+
+def test_a_wrong_setting_has_the_line_that_sets_it_once(jaffle: Path) -> None:
+    """dbt names each model that has it, or none."""
+    for name in ("a", "c", "d", "e"):
+        (jaffle / "models" / f"{name}.sql").write_text("select 1 as a")
+    (jaffle / "models" / "h.sql").write_text("select\n{{ config(enabled='no') }} 1 as a")
+    (jaffle / "models" / "x.yml").write_text(
+        "models:\n"
+        "- name: a\n  access: open\n"
+        "- name: c\n  latest_version: 2\n  versions: [{v: 1, defined_in: c}]\n"
+        "- name: d\n  columns:\n  - {name: e}\n  - {name: a, constraints: [{type: uniq}]}\n"
+        "- name: e\n  config: {contract: {enforced: true}}\n  columns: [{name: a}]\n"
+        "  constraints: [{type: uniq}]\n"
+    )
+    (jaffle / "dbt_project.yml").write_text(
+        "name: jaffle\nprofile: jaffle\npackages-install-path: vendored\n"
+        "models:\n  jaffle:\n    marts:\n      +enabled: perhaps\n"
+        "    staging:\n      +access: closed\n"
+    )
+
+    assert _lines_of_mistakes(jaffle) == [
+        *("dbt_project.yml:7", "dbt_project.yml:9", "models/h.sql:2"),
+        *("models/x.yml:3", "models/x.yml:5", "models/x.yml:10", "models/x.yml:14"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "place"), [("access: private", "models/b.sql:2"), ("", "models/x.yml:5")]
+)
+def test_a_wrong_group_has_its_line_and_a_private_ref_too(
+    jaffle: Path, line: str, place: str
+) -> None:
+    (jaffle / "models" / "a.sql").write_text("select 1 as a")
+    (jaffle / "models" / "b.sql").write_text("select a\nfrom {{ ref('a') }}")
+    group = "g" if line else "no_group"
+    (jaffle / "models" / "x.yml").write_text(
+        "groups:\n- {name: g, owner: {name: x}}\nmodels:\n"
+        f"- name: a\n  group: {group}\n  {line}\n"
+    )
+
+    assert _lines_of_mistakes(jaffle) == [place]
+
+
+def _lines_of_mistakes(project: Path) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        Dbt(project).parse()
+    errors = getattr(caught.value, "errors", [caught.value])
+    return [error.message.splitlines()[0] for error in errors]
