@@ -542,6 +542,9 @@ def _dbt_failed(
             f"write a macro `spark__{macro[1]}` or `default__{macro[1]}`, or leave its calls out "
             "for this target"
         )
+    elif (listed := message.partition("The valid target names for this profile are:")[2]) != "":
+        names = re.findall(r"^\s*- (\S+)$", listed, re.MULTILINE)
+        hint = f"name one of its targets: {', '.join(f'--target {name}' for name in names)}"
     elif 'Run "dbt deps"' in message:
         hint = f"install them, without Spark: dbt deps --project-dir {quote(str(project_dir))}"
     message = _FILE_PATH.sub(r"\1/\2", message.replace(f"{project_dir}/", ""))

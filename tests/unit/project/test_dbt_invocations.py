@@ -441,6 +441,13 @@ def test_a_wrong_group_has_its_line_and_a_private_ref_too(
     assert _lines_of_mistakes(jaffle) == [place]
 
 
+def test_an_unknown_target_has_those_of_the_profile_as_next_step(jaffle: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Dbt(jaffle, target="no_target").check_profile()
+
+    assert caught.value.hint == "name one of its targets: --target dev"
+
+
 def _lines_of_mistakes(project: Path) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         Dbt(project).parse()
