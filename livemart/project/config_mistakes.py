@@ -13,7 +13,7 @@ from typing import Any
 
 from livemart.errors import causes
 from livemart.project.declared.node_files import PROJECT_FILE
-from livemart.project.yaml_places import line_below, repeated_keys, text_of
+from livemart.project.yaml_places import line_below, text_of
 
 # Errors that have no words for their cause.
 _OF_PYTHON = (AttributeError, TypeError)
@@ -69,19 +69,6 @@ def config_mistakes(root: Path, renderer: Any) -> Iterator[tuple[str, str]]:
                     yield _message(root / file, path, value, error), hint
     if len(declaring) > 1:
         yield f"{declaring[0]}: found `packages` in {declaring[1]} too", hint
-
-
-def repeated_settings(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the message and the next step for each key that one mapping has more than once.
-
-    dbt reads the last one alone, and leaves out the settings below the others.
-    """
-    for file in _HINTS:
-        for key, first, line in repeated_keys(text_of(root / file)):
-            yield (
-                f"{root / file}:{line}: found the key `{key}` again, which is in line {first}",
-                "write the key once, with all settings below it: dbt reads the last one alone",
-            )
 
 
 def _parts(content: object) -> Iterator[tuple[list[str], Any, Any]]:

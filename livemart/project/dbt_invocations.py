@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
 from livemart.errors import ConfigError, ConfigErrors, nearest
-from livemart.project.config_mistakes import config_mistakes, repeated_settings
+from livemart.project.config_mistakes import config_mistakes
 from livemart.project.cursors import Connection, Cursor
 from livemart.project.dbt_attachment import Replacement, attached, every_parse_error
 from livemart.project.declared.node_files import PROJECT_FILE, NodeFiles
@@ -186,8 +186,6 @@ class DbtInvocations:
     def parsed(self) -> Any:
         """Return dbt's manifest, parsed once, with nothing compiled left in it."""
         if self.manifest is None:
-            if repeated := self._mistakes(repeated_settings(self.project_dir)):
-                raise repeated
             with every_parse_error() as errors:
                 result = self.invoke(["parse", "--no-write-json"])
             if errors:

@@ -316,26 +316,6 @@ def keys_of_other_types(text: str) -> list[tuple[str, int]]:
     )
 
 
-def repeated_keys(text: str) -> list[tuple[str, int, int]]:
-    """Return each key that one mapping of a YAML file has before; the earlier line, and its own.
-
-    >>> repeated_keys("models:\\n  a: 1\\nseeds: {a: 2}\\nmodels: {}")
-    [('models', 1, 4)]
-    """
-    repeated = []
-    for node in _nodes(text):
-        lines: dict[tuple[str, str], int] = {}
-        for key, _ in _pairs(node):
-            # A merge may come twice.
-            if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
-                continue
-            name, line = (key.tag, key.value), key.start_mark.line + 1
-            if name in lines:
-                repeated.append((key.value, lines[name], line))
-            lines.setdefault(name, line)
-    return sorted(repeated, key=lambda it: it[2])
-
-
 def _nodes(text: str) -> Iterator[yaml.Node | None]:
     """Yield every node of a YAML file once, each before those below it."""
     stack, seen = [_composed(text)], set[int]()

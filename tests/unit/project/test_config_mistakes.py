@@ -68,23 +68,8 @@ _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
                 "selectors.yml:8: 'name' is a required property",
             ],
         ),
-        (
-            {
-                "dbt_project.yml": "name: jaffle\nprofile: jaffle\nmodels:\n  jaffle:\n"
-                "    +tags: a\n    +schema: b\n    +tags: c\nmodels: {}\n",
-                "selectors.yml": "selectors: []\nselectors: []",
-            },
-            [
-                "dbt_project.yml:7: found the key `+tags` again, which is in line 5",
-                "dbt_project.yml:8: found the key `models` again, which is in line 3",
-                "selectors.yml:2: found the key `selectors` again, which is in line 1",
-            ],
-        ),
     ],
-    ids=[
-        *("each", "two files", "list", "nothing", "variable", "torn"),
-        *("settings", "repeated"),
-    ],
+    ids=["each", "two files", "list", "nothing", "variable", "torn", "settings"],
 )
 def test_each_mistake_in_a_refused_configuration_has_its_line(
     tmp_path: Path, files: dict[str, str], messages: list[str]

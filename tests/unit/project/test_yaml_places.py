@@ -4,10 +4,10 @@ import pytest
 
 from livemart.project.yaml_places import (
     Where,
+    keys_of_other_types,
     livemart_misspelled,
     node_lines,
     place_of,
-    repeated_keys,
 )
 
 YAML = """\
@@ -76,8 +76,5 @@ def test_a_key_that_must_mean_livemart_is_a_mistake_inside_meta_and_beside_it() 
     ]
 
 
-def test_an_anchor_is_searched_once_for_repeated_keys() -> None:
-    """It may be a part of itself."""
-    text = "a: &a\n  b: {c: 1, c: 2}\n  d: *a\n<<: *a\n<<: *a\n"
-
-    assert repeated_keys(text) == [("c", 2, 2)]
+def test_an_anchor_that_is_a_part_of_itself_is_searched_once() -> None:
+    assert keys_of_other_types("a: &a\n  7: x\n  d: *a\n") == [("7", 2)]
