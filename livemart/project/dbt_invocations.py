@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from types import SimpleNamespace, TracebackType
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
 from livemart.errors import ConfigError, ConfigErrors, nearest
-from livemart.project.config_mistakes import config_mistakes
+from livemart.project.config_mistakes import NOT_IN_UTF8, config_mistakes
 from livemart.project.cursors import Connection, Cursor
 from livemart.project.dbt_attachment import Replacement, attached, every_parse_error
 from livemart.project.declared.node_files import PROJECT_FILE, NodeFiles
@@ -219,8 +219,11 @@ class DbtInvocations:
 
         if _stopped_file(error) not in (PROJECT_FILE, "selectors.yml"):
             return self._unread(error)
-        renderer = DbtProjectYamlRenderer(self._profile(), self.vars)
-        mistakes = self._mistakes(config_mistakes(self.project_dir, renderer))
+        mistakes = None
+        # dbt may have stopped before its flags were set, and its errors are no interface.
+        with suppress(Exception):
+            renderer = DbtProjectYamlRenderer(self._profile(), self.vars)
+            mistakes = self._mistakes(config_mistakes(self.project_dir, renderer))
         return mistakes or self._unread(error)
 
     def _mistakes(self, noted: Iterable[tuple[str, str]]) -> ConfigErrors | None:
@@ -400,7 +403,7 @@ def _stopped_at(error: object) -> list[str]:
     if file is None or file in _FILE_PATH.sub(r"\1/\2", str(error)):
         return []
     if isinstance(error, UnicodeDecodeError):
-        return [f"{file}: the file is not in UTF-8: save it in UTF-8"]
+        return [f"{file}: {NOT_IN_UTF8}"]
     return [f"{file}: dbt stopped at this file"]
 
 

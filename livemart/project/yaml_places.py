@@ -239,8 +239,8 @@ def line_below(text: str, path: Iterable[str], *steps: tuple[str, str]) -> int |
             node = node.value[int(part)]
             line = node.start_mark.line + 1
             continue
-        for key, value in _pairs(node):
-            if key.value == part:
+        for key, value in reversed(_pairs(node)):
+            if _is_key(key, part):
                 node, line = value, key.start_mark.line + 1
                 break
     return line
@@ -394,6 +394,13 @@ def _pairs(node: yaml.Node | None) -> list[tuple[Any, Any]]:
 
 def _child(node: yaml.Node | None, name: str) -> yaml.Node | None:
     return next((value for key, value in _pairs(node) if key.value == name), None)
+
+
+def _is_key(key: yaml.Node, name: str) -> bool:
+    """Return whether a key has this name, as written or as text of its value: `on` is True."""
+    if not isinstance(key, yaml.ScalarNode):
+        return False
+    return name == key.value or (key.tag != _TEXT and name == str(yaml.safe_load(key.value)))
 
 
 def _named(node: yaml.Node | None, name: str) -> yaml.Node | None:

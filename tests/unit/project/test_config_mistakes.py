@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from livemart.errors import ConfigErrors
+from livemart.errors import ConfigError, ConfigErrors
 from livemart.project.dbt import Dbt
+from livemart.project.dbt_invocations import DbtInvocations
 
 _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 
@@ -68,18 +69,63 @@ _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
                 "selectors.yml:8: 'name' is a required property",
             ],
         ),
+        (
+            {
+                "dbt_project.yml": "name: jaffle\nprofile: jaffle\nvars: &v {a: *v}\non: 7\n",
+                "packages.yml": "packages:\n  package: a/b\n  version: 1.0.0\n",
+                "dependencies.yml": "# \xe9t\xe9\n",
+                "selectors.yml": "selectors:\n  name: a\n  definition: b\n",
+            },
+            [
+                "dbt_project.yml:3: vars: Cycle detected: None input has a reference to itself",
+                "dbt_project.yml:4: True: Additional properties are not allowed (True was "
+                "unexpected)",
+                "dependencies.yml: the file is not in UTF-8: save it in UTF-8",
+                "packages.yml:2: found {'package': 'a/b', 'version': '1.0.0'}, not a list",
+                "selectors.yml:2: found {'name': 'a', 'definition': 'b'}, not a list",
+            ],
+        ),
+        (
+            {
+                "packages.yml": "packages: \"{{ {'a': 1} }}\"\n",
+                "selectors.yml": "version: 2\nselectors:\n- name: a\n  definition:\n",
+            },
+            [
+                "packages.yml:1: found \"{{ {'a': 1} }}\"",
+                "selectors.yml:4: nothing below `definition`",
+            ],
+        ),
     ],
-    ids=["each", "two files", "list", "nothing", "variable", "torn", "settings"],
+    ids=[
+        *("each", "two files", "list", "nothing", "variable", "torn"),
+        *("settings", "forms", "rendered"),
+    ],
 )
 def test_each_mistake_in_a_refused_configuration_has_its_line(
     tmp_path: Path, files: dict[str, str], messages: list[str]
 ) -> None:
     project = shutil.copytree(_JAFFLE, tmp_path / "jaffle", ignore=shutil.ignore_patterns("target"))
     for name, text in files.items():
-        (project / name).write_text(text)
+        (project / name).write_bytes(text.encode("latin-1"))
 
     with pytest.raises(ConfigErrors) as caught:
         Dbt(project).parse()
 
     assert [error.message.splitlines()[0] for error in caught.value.errors] == messages
     assert "correct the mistake that dbt reports" not in str(caught.value)
+
+
+def test_an_error_of_another_form_is_reported_as_dbt_words_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dbt may stop before it has the folder of the profile."""
+    project = shutil.copytree(_JAFFLE, tmp_path / "jaffle", ignore=shutil.ignore_patterns("target"))
+    (project / "selectors.yml").write_text("a: 7")
+
+    def fail(dbt: object) -> None:
+        raise AttributeError("PROFILES_DIR")
+
+    monkeypatch.setattr(DbtInvocations, "_profile", fail)
+
+    with pytest.raises(ConfigError, match=r"Could not parse selector file data"):
+        Dbt(project).parse()
