@@ -133,11 +133,16 @@ class DbtInvocations:
             name = _dbt_variable("PROFILE") or renderer.render_value(written)
             profiles: object = read_profile(str(file.parent))
             if not isinstance(profiles, dict):
-                raise _no_mapping(f"{file}", profiles)
-            if not isinstance(profile := profiles.get(name), dict):
-                if name in profiles:
-                    raise _no_mapping(f"{file}: profile {name}", profile)
+                raise _not_of_form(f"{file}", profiles)
+            # A list is no key that a mapping may be asked for.
+            if name not in [*profiles]:
                 raise _no_profile(file, name, [key for key in profiles if key != "config"])
+            if not isinstance(profile := profiles[name], dict):
+                raise _not_of_form(f"{file}: profile {name}", profile)
+            if not isinstance(outputs := profile.get("outputs", {}), dict):
+                raise _not_of_form(f"{file}: profile {name}: outputs", outputs)
+            if isinstance(named := profile.get("target"), list | dict):
+                raise _not_of_form(f"{file}: profile {name}: target", named, "a name")
             target, output = Profile.render_profile(profile, name, chosen, renderer)
         where = f"{file}: profile {name}, target {target}"
         kind, method = output.get("type"), output.get("method")
@@ -521,7 +526,7 @@ def _rendering(project_dir: Path, variables: Mapping[str, object]) -> Iterator[P
         try:
             set_invocation_context(os.environ)
             yield ProfileRenderer(dict(variables))
-        except DbtBaseException as error:
+        except (DbtBaseException, UnicodeDecodeError) as error:
             message = "\n".join((*_stopped_at(error), str(error).strip()))
             raise _dbt_failed(message, project_dir) from error
 
@@ -543,8 +548,11 @@ def _dbt_failed(
             f"write a macro `spark__{macro[1]}` or `default__{macro[1]}`, or leave its calls out "
             "for this target"
         )
-    elif (listed := message.partition("The valid target names for this profile are:")[2]) != "":
-        names = re.findall(r"^\s*- (\S+)$", listed, re.MULTILINE)
+    elif names := re.findall(
+        r"^\s*- (\S+)$",
+        message.partition("The valid target names for this profile are:")[2],
+        re.MULTILINE,
+    ):
         hint = f"name one of its targets: {', '.join(f'--target {name}' for name in names)}"
     elif 'Run "dbt deps"' in message:
         hint = f"install them, without Spark: dbt deps --project-dir {quote(str(project_dir))}"
@@ -552,10 +560,10 @@ def _dbt_failed(
     return ConfigError("DBT_FAILED", message, hint=hint)
 
 
-def _no_mapping(place: str, content: object) -> ConfigError:
+def _not_of_form(place: str, content: object, form: str = "a mapping") -> ConfigError:
     return ConfigError(
         "PROFILE_INCOMPLETE",
-        f"{place}: found {'nothing' if content is None else type(content).__name__}, not a mapping",
+        f"{place}: found {'nothing' if content is None else type(content).__name__}, not {form}",
         hint="write `target` and `outputs` below the name of the profile, as in "
         "docs/first-project.md",
     )

@@ -233,6 +233,14 @@ def test_another_connection_method_is_refused(
         ("- jaffle", "PROFILE_INCOMPLETE", "profiles.yml: found list, not a mapping"),
         ("jaffle: dev", "PROFILE_INCOMPLETE", "profile jaffle: found str, not a mapping"),
         ("jaffle:", "PROFILE_INCOMPLETE", "profile jaffle: found nothing, not a mapping"),
+        ("jaffle: {outputs: }", "PROFILE_INCOMPLETE", "outputs: found nothing, not a mapping"),
+        ("jaffle: {outputs: [dev]}", "PROFILE_INCOMPLETE", "outputs: found list, not a mapping"),
+        (
+            "jaffle: {outputs: {dev: {}}, target: [dev]}",
+            "PROFILE_INCOMPLETE",
+            "profile jaffle: target: found list, not a name",
+        ),
+        ("# \xe9t\xe9\n", "DBT_FAILED", "profiles.yml: the file is not in UTF-8"),
         ("jaffle: {target: dev}", "DBT_FAILED", "outputs not specified"),
         ("jaffle: {target: prod, outputs: {dev: {}}}", "DBT_FAILED", "named 'prod'"),
         (
@@ -251,13 +259,29 @@ def test_another_connection_method_is_refused(
 def test_what_is_wrong_with_a_profile_is_said_before_anything_is_started(
     text: str, code: str, words: str, jaffle: Path
 ) -> None:
-    (jaffle / "profiles.yml").write_text(text)
+    (jaffle / "profiles.yml").write_bytes(text.encode("latin-1"))
 
     with pytest.raises(ConfigError) as caught:
         Dbt(jaffle).check_profile()
 
     assert caught.value.code == code
     assert words in caught.value.message
+
+
+def test_a_profile_is_named_by_a_text(jaffle: Path) -> None:
+    (jaffle / "dbt_project.yml").write_text("name: jaffle\nprofile: [jaffle]\n")
+
+    with pytest.raises(ConfigError, match=r"no profile \['jaffle'\], did you mean jaffle\?"):
+        Dbt(jaffle).check_profile()
+
+
+def test_a_profile_without_targets_offers_none(jaffle: Path) -> None:
+    (jaffle / "profiles.yml").write_text("jaffle: {outputs: {}}")
+
+    with pytest.raises(ConfigError) as caught:
+        Dbt(jaffle).check_profile()
+
+    assert caught.value.hint == "correct the mistake that dbt reports"
 
 
 @pytest.mark.extended
