@@ -63,7 +63,7 @@ _PRIVATE = re.compile(
 # As dbt names the setting that has a wrong value, or its column.
 _SETTING = re.compile(
     r"at path \['(\w+)'|Field \"(\w+)\" of type|for the (access) field|(latest_version): "
-    r"|Invalid (group) |Invalid constraint type on column (\w+)|Invalid (constraint) "
+    r"|Invalid (group) |Invalid constraint type on column (?P<column>.+)|Invalid (constraint) "
 )
 # As dbt writes that a variable has no value; it names the file if that is YAML.
 _UNSET = re.compile(
@@ -295,7 +295,7 @@ class DbtInvocations:
     def _set_at(self, error: object) -> list[str]:
         """Return the line of the setting that an error names, where a node or its YAML has it."""
         named = _SETTING.search(str(error))
-        owner, file = _stopped_owner(error), _stopped_file(error) or ""
+        owner, file = named and _stopped_owner(error), _stopped_file(error) or ""
         if named is None or owner is None:
             return []
         word = str(named[named.lastindex or 0])
@@ -304,11 +304,13 @@ class DbtInvocations:
         if file.endswith((".yml", ".yaml")) and owner.package_name == project:
             kind = getattr(owner, "yaml_key", None) or f"{owner.resource_type}s"
             lines = node_lines(files.text(file), (str(kind), owner.name))
-            paths = ((word,), (f"{word}s",), ("columns", word))
+            paths = (("columns", word),) if named["column"] else ((word,), (f"{word}s",))
             line = next((lines[path] for path in paths if path in lines), None)
         if line is not None:
             return [f"{file}:{line}"]
-        place = setting_place(owner, files, word) if hasattr(owner, "resource_type") else None
+        if named["column"] or not hasattr(owner, "resource_type"):
+            return []
+        place = setting_place(owner, files, word)
         return [place] if place else []
 
     def _rendered_at(self, error: object) -> list[str]:
@@ -450,6 +452,9 @@ def _stopped_owner(error: object) -> Any:
                 original_file_path="",
             )
         for value in values.values():
+            if not type(value).__module__.startswith("dbt."):
+                # Jinja's own values fail when they are asked for an attribute.
+                continue
             is_entry = hasattr(value, "yaml_key") and hasattr(value, "package_name")
             if is_entry or (hasattr(value, "fqn") and hasattr(value, "original_file_path")):
                 owner = value

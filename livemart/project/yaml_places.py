@@ -142,10 +142,8 @@ def node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]
         lines["columns", name] = line
     config = _child(node, "config")
     for place in (node, config):
-        for key, value in _pairs(place):
-            lines.setdefault((key.value,), key.start_mark.line + 1)
-            if key.value == "meta":
-                lines |= _meta_lines(value)
+        lines = {(str(key.value),): key.start_mark.line + 1 for key, _ in _pairs(place)} | lines
+        lines |= _meta_lines(_child(place, "meta"))
     return lines
 
 
@@ -368,7 +366,7 @@ def _composed(text: str) -> yaml.Node | None:
         return None
 
 
-def _meta_lines(meta: yaml.Node) -> dict[tuple[str, ...], int]:
+def _meta_lines(meta: yaml.Node | None) -> dict[tuple[str, ...], int]:
     lines: dict[tuple[str, ...], int] = {}
     for key, value in _pairs(meta):
         lines["config.meta", str(key.value)] = key.start_mark.line + 1
@@ -393,7 +391,8 @@ def _pairs(node: yaml.Node | None) -> list[tuple[Any, Any]]:
 
 
 def _child(node: yaml.Node | None, name: str) -> yaml.Node | None:
-    return next((value for key, value in _pairs(node) if key.value == name), None)
+    """Return the value of a key; the last one if it comes twice, as YAML's readers do."""
+    return next((value for key, value in reversed(_pairs(node)) if key.value == name), None)
 
 
 def _is_key(key: yaml.Node, name: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jinja2
 import pytest
 
 from livemart.errors import ConfigError, ConfigErrors
@@ -432,7 +433,8 @@ def test_a_wrong_setting_has_the_line_that_sets_it_once(jaffle: Path) -> None:
         "models:\n"
         "- name: a\n  access: open\n"
         "- name: c\n  latest_version: 2\n  versions: [{v: 1, defined_in: c}]\n"
-        "- name: d\n  columns:\n  - {name: e}\n  - {name: a, constraints: [{type: uniq}]}\n"
+        "- name: d\n  tags: []\n  columns:\n"
+        "  - {name: e}\n  - {name: tags, constraints: [{type: uniq}]}\n"
         "- name: e\n  config: {contract: {enforced: true}}\n  columns: [{name: a}]\n"
         "  constraints: [{type: uniq}]\n"
     )
@@ -444,7 +446,7 @@ def test_a_wrong_setting_has_the_line_that_sets_it_once(jaffle: Path) -> None:
 
     assert _lines_of_mistakes(jaffle) == [
         *("dbt_project.yml:7", "dbt_project.yml:9", "models/h.sql:2"),
-        *("models/x.yml:3", "models/x.yml:5", "models/x.yml:10", "models/x.yml:14"),
+        *("models/x.yml:3", "models/x.yml:5", "models/x.yml:11", "models/x.yml:15"),
     ]
 
 
@@ -470,6 +472,18 @@ def test_an_unknown_target_has_those_of_the_profile_as_next_step(jaffle: Path) -
         Dbt(jaffle, target="no_target").check_profile()
 
     assert caught.value.hint == "name one of its targets: --target dev"
+
+
+def test_the_place_of_a_setting_is_sought_in_values_of_dbt_alone(jaffle: Path) -> None:
+    """An undefined value of jinja fails when it is asked for an attribute."""
+
+    def render(value: object) -> None:
+        raise ValueError("at path ['enabled']")
+
+    try:
+        render(jinja2.Undefined(name="x"))
+    except ValueError as error:
+        assert invocations(jaffle)._unread(error).message == "at path ['enabled']"
 
 
 def _lines_of_mistakes(project: Path) -> list[str]:

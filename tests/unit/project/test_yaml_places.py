@@ -4,6 +4,7 @@ import pytest
 
 from livemart.project.yaml_places import (
     Where,
+    folder_setting_line,
     keys_of_other_types,
     livemart_misspelled,
     node_lines,
@@ -78,3 +79,10 @@ def test_a_key_that_must_mean_livemart_is_a_mistake_inside_meta_and_beside_it() 
 
 def test_an_anchor_that_is_a_part_of_itself_is_searched_once() -> None:
     assert keys_of_other_types("a: &a\n  7: x\n  d: *a\n") == [("7", 2)]
+
+
+def test_the_last_of_a_key_that_comes_twice_has_the_line() -> None:
+    text = "models:\n  shop: {}\n  shop:\n    +schema: b\n    +schema: c\n"
+
+    assert folder_setting_line(text, "models", ["shop"], ["schema"]) == 5
+    assert node_lines("models:\n- name: a\n  tags: x\n  tags: y", ("models", "a"))["tags",] == 4
