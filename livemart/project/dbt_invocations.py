@@ -289,7 +289,7 @@ class DbtInvocations:
             node = _stopped_owner(error)
             lines = self._quoting(node.original_file_path, private["name"]) if node else []
         elif unset is not None and (where := unset["file"] or _stopped_file(error)) is not None:
-            lines = self._quoting(where, unset["name"])
+            lines = self._rendered_at(error) or self._quoting(where, unset["name"])
         return lines or self._set_at(error) or self._rendered_at(error) or _stopped_at(error)
 
     def _set_at(self, error: object) -> list[str]:
@@ -320,7 +320,10 @@ class DbtInvocations:
         for owner, line in _rendered_lines(error):
             file, written = files.of(owner), _code_of(owner)
             text = files.text(file)
-            if written and (start := text.find(written)) >= 0:
+            # The text below a `call` may have been passed on to another macro.
+            if not written or line > written.count("\n") + 1:
+                continue
+            if (start := text.find(written)) >= 0:
                 places = [f"{file}:{text.count(chr(10), 0, start) + line}"]
         return places
 
@@ -474,26 +477,34 @@ def _rendered_lines(error: object) -> Iterator[tuple[Any, int]]:
     """Yield the nodes and macros that dbt rendered at an error, with lines, the caller first."""
     from dbt_common.clients.jinja import CallableMacroGenerator
     from jinja2 import TemplateSyntaxError
+    from jinja2.runtime import Macro
 
-    owner: Any = None
+    # That of the text rendered at this frame is the last one.
+    owners: list[Any] = []
     while isinstance(error, BaseException):
         trace = error.__traceback__
         while trace is not None:
             values, names = trace.tb_frame.f_locals, trace.tb_frame.f_globals
-            if isinstance(macro := values.get("self"), CallableMacroGenerator):
-                owner = macro.macro
+            called = values.get("self")
+            if isinstance(called, CallableMacroGenerator):
+                if not owners or owners[-1] is not called.macro:
+                    owners.append(called.macro)
+            elif isinstance(called, Macro):
+                # The text below a `call` has no name, and belongs to the caller.
+                if not called.name and trace.tb_frame.f_code.co_name == "_invoke":
+                    owners = owners[:-1] or owners
             # dbt renders a description of a node with the node, too.
             elif (code := _code_of(values.get("node"))) and values.get("string") == code:
-                owner = values["node"]
+                owners = [values["node"]]
             template = names.get("__jinja_template__")
-            if owner is not None and template is not None:
-                yield owner, template.get_corresponding_lineno(trace.tb_lineno)
-            elif owner is not None and "__jinja_exception__" in names:
+            if owners and template is not None:
+                yield owners[-1], template.get_corresponding_lineno(trace.tb_lineno)
+            elif owners and "__jinja_exception__" in names:
                 # Jinja has put its own line in the place of that of Python.
-                yield owner, trace.tb_lineno
+                yield owners[-1], trace.tb_lineno
             trace = trace.tb_next
-        if owner is not None and isinstance(error, TemplateSyntaxError):
-            yield owner, error.lineno
+        if owners and isinstance(error, TemplateSyntaxError):
+            yield owners[-1], error.lineno
         # dbt raises its own error from that of jinja.
         error = error.__context__
 

@@ -330,6 +330,7 @@ def test_profile_and_target_of_the_environment_give_the_schema(
             "models/x.yml:1\n",
         ),
         ("models/x.sql", "select\n{{ env_var('NO') }}", "models/x.sql:2\n"),
+        ("models/x.sql", "-- no 'NO'\nselect\n{{ env_var('NO') }}", "models/x.sql:3\n"),
         (
             "models/x.yml",
             "sources:\n- name: raw\n  schema: \"{{ env_var('NO') }}\"\n  tables: [{name: a}]",
@@ -395,9 +396,19 @@ def test_a_node_that_cannot_be_compiled_has_its_file_and_line(jaffle: Path) -> N
     (package / "x.sql").write_text("select 1 as a,\n  {{ var('no_value') }} as b")
     (jaffle / "models" / "y.sql").write_text("\nselect\n\n  {{ var('no_word') }} as b")
     (jaffle / "models" / "p.sql").write_text("select 1 as a,\n  {{ no_macro(1) }} as b")
+    (jaffle / "models" / "c.sql").write_text(
+        "select\n\n\n\n\n{% call once() %}\n\n{{ not_given(1) }}{% endcall %} as a"
+    )
+    (jaffle / "models" / "d.sql").write_text(
+        "select {% call passing() %}\n\n{{ not_given(1) }}{% endcall %} as a"
+    )
+    (jaffle / "macros" / "passing.sql").write_text(
+        "{% macro passing() %}{{ giving(caller) }}{% endmacro %}\n"
+        "{% macro giving(text) %}{{ text() }}{% endmacro %}"
+    )
     (jaffle / "models" / "q.sql").write_text("select 1 as a,\n\n  {{ tripled(2) }} as b")
     (jaffle / "macros" / "z.sql").write_text(
-        "{% macro once() %}{% endmacro %}\n"
+        "{% macro once() %}{{ caller() }}{% endmacro %}\n"
         "{% macro tripled(x) %}\n  {{ x * 3 }}\n  {% if execute %}{{ not_defined(x) }}{% endif %}\n"
         "{% endmacro %}"
     )
@@ -406,7 +417,9 @@ def test_a_node_that_cannot_be_compiled_has_its_file_and_line(jaffle: Path) -> N
         Dbt(jaffle).load()
 
     assert ["".join(it.message.splitlines()[:2]) for it in caught.value.errors] == [
+        "macros/passing.sql:2Compilation Error in model d (models/d.sql)",
         "macros/z.sql:4Compilation Error in model q (models/q.sql)",
+        "models/c.sql:8Compilation Error in model c (models/c.sql)",
         "models/p.sql:2Compilation Error in model p (models/p.sql)",
         "models/y.sql:4Compilation Error in model y (models/y.sql)",
         "vendored/tiny_utils/models/x.sql:2Compilation Error in model x "
