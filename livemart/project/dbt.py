@@ -501,10 +501,13 @@ class Dbt:
                 failed.hint = "name a selector of selectors.yml, or define this one there"
             raise failed
         chosen = frozenset(json.loads(line)["unique_id"] for line in result.result)
+        names = [self._dbt.manifest.nodes[key].name for key in self._built]
         if not chosen:
-            names = [self._dbt.manifest.nodes[key].name for key in self._built]
             words = " ".join(nearest(word, names) for word in selection.select).strip()
             raise selection_empty(selection, f"names no model, seed or dbt snapshot{words}")
+        for word in self._dbt.unmatched:
+            near = nearest(word, names).removeprefix(", ") or None
+            structlog.get_logger().warning("selection_names_nothing", word=word, hint=near)
         return chosen
 
     def _building_cursor(self) -> Callable[[Mapping[str, str]], Cursor]:

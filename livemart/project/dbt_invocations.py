@@ -113,6 +113,8 @@ class DbtInvocations:
         # The places of the errors of the nodes that it compiled, by unique id.
         self._node_places: dict[str, list[str]] = {}
         self._is_compiling = False
+        # The words of its selection that name no node.
+        self.unmatched: list[str] = []
 
     def check_profile(self) -> None:
         """Check the profile alone, before anything is started for the project.
@@ -352,7 +354,7 @@ class DbtInvocations:
         if self.vars:
             common += ["--vars", json.dumps(self.vars, default=str)]
         self._errors, self._is_compiling = [], arguments[0] == "compile"
-        self._node_places = {}
+        self._node_places, self.unmatched = {}, []
         runner = dbtRunner(manifest=self.manifest, callbacks=[self._on_event])
         try:
             with catch_warnings():
@@ -389,6 +391,8 @@ class DbtInvocations:
     def _on_event(self, event: Any) -> None:
         if event.info.level == "error" and (said := str(event.info.msg).strip()):
             self._errors.append(said)
+        if event.info.name == "NoNodesForSelectionCriteria":
+            self.unmatched.append(str(event.data.spec_raw))
         if self._progress is None or (progress := node_progress(event)) is None:
             return
         if not self._is_compiling:

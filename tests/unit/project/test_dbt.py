@@ -14,6 +14,7 @@ from unittest.mock import MagicMock
 
 import pytest
 import yaml
+from structlog.testing import capture_logs
 
 from livemart.errors import ConfigError, ConfigErrors, LivemartError
 from livemart.project.dbt import Dbt
@@ -245,6 +246,17 @@ def test_a_selection_names_models_seeds_and_snapshots(dbt: Dbt) -> None:
     with pytest.raises(ConfigError, match=r"dbt snapshot\n"):
         # A data test has a name that is nearer, but cannot be selected.
         dbt.selection(Selection(("unique_orders_order_i",)))
+
+
+def test_a_word_of_a_selection_that_names_nothing_beside_others_is_logged(dbt: Dbt) -> None:
+    with capture_logs() as logs:
+        dbt.selection(Selection(("stg_orders stg_order tag:none",), ("custmers",)))
+
+    assert [(log["event"], log["word"], log["hint"]) for log in logs] == [
+        ("selection_names_nothing", "stg_order", "did you mean stg_orders?"),
+        ("selection_names_nothing", "tag:none", None),
+        ("selection_names_nothing", "custmers", "did you mean customers?"),
+    ]
 
 
 def test_a_selector_names_what_selectors_yml_says(jaffle: Path) -> None:
