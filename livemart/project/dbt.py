@@ -229,6 +229,14 @@ class Dbt:
         if run_dependent := read.run_dependent:
             self._take_samples(read, run_dependent, cursor)
             read.renew()
+        if not any(
+            key.startswith(f"model.{manifest.metadata.project_name}.")
+            for key in read.project.models
+        ):
+            for path in self._dbt.missing_model_paths():
+                structlog.get_logger().warning(
+                    "model_path_missing", path=path, hint="correct model-paths in dbt_project.yml"
+                )
         self._loaded = read
         self.is_repeatable = (
             not (self._has_asked or self.writing or run_dependent)

@@ -329,6 +329,16 @@ class DbtInvocations:
                 places = [f"{file}:{text.count(chr(10), 0, start) + line}"]
         return places
 
+    def missing_model_paths(self) -> list[str]:
+        """Return the folders of `model-paths` that the project does not have."""
+        from dbt.config.project import load_raw_project
+        from dbt_common.clients.system import path_exists
+
+        with _rendering(self.project_dir, self.vars) as renderer:
+            written = load_raw_project(str(self.project_dir)).get("model-paths") or ()
+            paths = [renderer.render_value(path) for path in written]
+        return [path for path in paths if not path_exists(str(self.project_dir / path))]
+
     def _quoting(self, file: str, name: str) -> list[str]:
         """Return the place of the first line of a file that has a name in quotes, if one has."""
         text = text_of(self.project_dir / file)
