@@ -98,7 +98,13 @@ def read_manifest(
     # A seed is the source that it fills.
     seeds = seeds_by_source(enabled, manifest.sources)
     files = NodeFiles(Path(directory), str(manifest.metadata.project_name))
-    nodes = {key: node for key, node in enabled.items() if _kind(node) in _NODE_KINDS}
+    nodes = {
+        key: node
+        for key, node in enabled.items()
+        if _kind(node) in _NODE_KINDS
+        # dbt passes over a blank file.
+        and not (_is_blank(node) and not _is_read(key, enabled, manifest.exposures))
+    }
     tests = {
         key: replace(
             _data_test(node, compiled.get(key) or "", _inputs(node, seeds), files),
@@ -420,6 +426,10 @@ def _enabled(manifest: Any) -> dict[str, Any]:
     model among the nodes. The test is never compiled, so it has no SQL to run.
     """
     return {key: node for key, node in manifest.nodes.items() if node.config.enabled}
+
+
+def _is_blank(node: Any) -> bool:
+    return _kind(node) == "model" and not node.raw_code.strip()
 
 
 def _is_read(unique_id: str, enabled: Mapping[str, Any], exposures: Mapping[str, Any]) -> bool:

@@ -39,8 +39,10 @@ def sql_mistakes(
 
 
 def _is_empty(model: Model) -> bool:
-    """Return True for compiled SQL without a statement; dbt passes over a blank file."""
-    return model.compiled_code is not None and not bare_statement(model.compiled_code)
+    """Return True for a text without a statement; dbt does not compile a blank one."""
+    if model.compiled_code is None:
+        return model.materialized != "seed" and not model.raw_code.strip()
+    return not bare_statement(model.compiled_code)
 
 
 def _not_sql(model: Model, finding: str, hint: str) -> ConfigError:

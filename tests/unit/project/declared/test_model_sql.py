@@ -21,8 +21,10 @@ _EMPTY = {
     "read": "{{ config(materialized='ephemeral') }} -- later",
     "read_below": "{{ config(materialized='ephemeral') }}{# later #}",
     "tested": "{{ config(materialized='ephemeral') }} -- later",
+    "blank_but_read": " \n",
 }
 _READERS = {
+    "reader_of_blank": "select * from {{ ref('blank_but_read') }}",
     "reader": "select * from {{ ref('read') }}, {{ ref('between') }}",
     "between": "{{ config(materialized='ephemeral') }} select * from {{ ref('read_below') }}",
     # It reads another one, but no node reads it.
@@ -52,6 +54,16 @@ def test_a_model_without_sql_is_refused_before_anything_runs(tmp_path: Path) -> 
     names = sorted([*_EMPTY, "marked"])
     assert sorted(found) == [f"models/{name}.sql:1: model {name}" for name in names]
     assert "BOM" in found["models/marked.sql:1: model marked"].hint
+
+
+def test_a_blank_file_that_no_node_reads_is_no_model(tmp_path: Path) -> None:
+    """dbt passes over it."""
+    folder = shutil.copytree(_JAFFLE, tmp_path / "jaffle")
+    (folder / "models" / "blank.sql").write_text(" \n")
+
+    project, mistakes = Dbt(folder).parse()
+
+    assert ("model.jaffle.blank" in project.models, mistakes) == (False, [])
 
 
 def test_a_model_may_be_empty_as_long_as_its_question_has_no_answer(tmp_path: Path) -> None:
