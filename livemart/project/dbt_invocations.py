@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
 from livemart.errors import ConfigError, ConfigErrors, nearest
-from livemart.project.config_mistakes import NOT_IN_UTF8, config_mistakes
 from livemart.project.cursors import Connection, Cursor
 from livemart.project.dbt_attachment import Replacement, attached, every_parse_error
+from livemart.project.declared.config_mistakes import NOT_IN_UTF8, config_mistakes
 from livemart.project.declared.node_files import PROJECT_FILE, NodeFiles
 from livemart.project.declared.setting_places import setting_place
 from livemart.project.manifest import prepare_nodes

@@ -11,7 +11,7 @@ from livemart.errors import ConfigError, ConfigErrors
 from livemart.project.dbt import Dbt
 from livemart.project.dbt_invocations import DbtInvocations
 
-_JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
+_JAFFLE = Path(__file__).parents[3] / "projects" / "jaffle"
 
 
 @pytest.mark.parametrize(
