@@ -25,6 +25,8 @@ _DEPTH = 3
 # Twenty times as fast, where PyYAML was built with it.
 _LISTS = ("sources", "tables", "versions")
 _TEXT = "tag:yaml.org,2002:str"
+# A value may have another text than is written; `<<` and `=` have no value.
+_VALUES = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "null", "timestamp")}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -399,7 +401,7 @@ def _is_key(key: yaml.Node, name: str) -> bool:
     """Return whether a key has this name, as written or as text of its value: `on` is True."""
     if not isinstance(key, yaml.ScalarNode):
         return False
-    return name == key.value or (key.tag != _TEXT and name == str(yaml.safe_load(key.value)))
+    return name == key.value or (key.tag in _VALUES and name == str(yaml.safe_load(key.value)))
 
 
 def _named(node: yaml.Node | None, name: str) -> yaml.Node | None:

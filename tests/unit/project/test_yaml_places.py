@@ -6,6 +6,7 @@ from livemart.project.yaml_places import (
     Where,
     folder_setting_line,
     keys_of_other_types,
+    line_below,
     livemart_misspelled,
     node_lines,
     place_of,
@@ -75,6 +76,15 @@ def test_a_key_that_must_mean_livemart_is_a_mistake_inside_meta_and_beside_it() 
         "s.yml:3: orders: config.meta.livmart: found key livmart, did you mean livemart?",
         "s.yml: orders: livemart: found key livemart beside meta",
     ]
+
+
+def test_a_key_that_merges_is_none_that_is_looked_for() -> None:
+    """YAML has no value for `<<` and `=` as keys."""
+    text = "models:\n- on: 1\n  <<: {a: 2}\n  =: 3"
+
+    lines = [line_below(text, ["models", "0", key]) for key in ("True", "<<", "none")]
+
+    assert lines == [2, 3, 2]
 
 
 def test_an_anchor_that_is_a_part_of_itself_is_searched_once() -> None:

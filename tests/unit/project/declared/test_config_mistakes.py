@@ -86,6 +86,10 @@ _JAFFLE = Path(__file__).parents[3] / "projects" / "jaffle"
             ],
         ),
         (
+            {"selectors.yml": "selectors:\n- definition: 7\n  name: a\n  <<: {description: b}\n"},
+            ["selectors.yml:2: found 7"],
+        ),
+        (
             {
                 "packages.yml": "packages: \"{{ {'a': 1} }}\"\n",
                 "selectors.yml": "version: 2\nselectors:\n- name: a\n  definition:\n",
@@ -98,7 +102,7 @@ _JAFFLE = Path(__file__).parents[3] / "projects" / "jaffle"
     ],
     ids=[
         *("each", "two files", "list", "nothing", "variable", "torn"),
-        *("settings", "forms", "rendered"),
+        *("settings", "forms", "merged", "rendered"),
     ],
 )
 def test_each_mistake_in_a_refused_configuration_has_its_line(
