@@ -33,7 +33,7 @@ from livemart.project.dbt_invocations import DbtInvocations
 from livemart.project.graph import Project
 from livemart.project.hooks.dbt_hooks import NO_HOOKS, HookLog, RecordingCursor, render_hooks
 from livemart.project.hooks.run_end import TestEnd, UnendedRun, has_end_hooks
-from livemart.project.manifest import read_manifest
+from livemart.project.manifest import is_blank, read_manifest
 from livemart.project.node_results import NodeProgress, NodeResult, node_result
 from livemart.project.profiles import find_profiles
 from livemart.project.questions import Question, QuestionLog
@@ -479,11 +479,13 @@ class Dbt:
         return {item.unique_id: item for item in map(node_result, _ended(result))}
 
     @property
-    def _built(self) -> Collection[str]:
-        """The unique ids of all nodes that dbt may select."""
+    def _built(self) -> set[str]:
+        """The unique ids of all nodes that dbt may build."""
         kinds = ("model", "seed", "snapshot")
         nodes = self._dbt.manifest.nodes.items()
-        return {key for key, node in nodes if str(node.resource_type) in kinds}
+        return {
+            key for key, node in nodes if str(node.resource_type) in kinds and not is_blank(node)
+        }
 
     def selection(self, selection: Selection) -> frozenset[str]:
         """Return the unique ids of the models, seeds and dbt snapshots that a selection names.
@@ -508,7 +510,8 @@ class Dbt:
             if "Could not find selector" in failed.message:
                 failed.hint = "name a selector of selectors.yml, or define this one there"
             raise failed
-        chosen = frozenset(json.loads(line)["unique_id"] for line in result.result)
+        # dbt lists a blank model, and builds none.
+        chosen = self._built.intersection(json.loads(line)["unique_id"] for line in result.result)
         names = [self._dbt.manifest.nodes[key].name for key in self._built]
         if not chosen:
             words = " ".join(nearest(word, names) for word in selection.select).strip()
@@ -516,7 +519,7 @@ class Dbt:
         for word in self._dbt.unmatched:
             near = nearest(word, names).removeprefix(", ") or None
             structlog.get_logger().warning("selection_names_nothing", word=word, hint=near)
-        return chosen
+        return frozenset(chosen)
 
     def _building_cursor(self) -> Callable[[Mapping[str, str]], Cursor]:
         if self._session is None:

@@ -98,13 +98,10 @@ def read_manifest(
     # A seed is the source that it fills.
     seeds = seeds_by_source(enabled, manifest.sources)
     files = NodeFiles(Path(directory), str(manifest.metadata.project_name))
-    nodes = {
-        key: node
-        for key, node in enabled.items()
-        if _kind(node) in _NODE_KINDS
-        # dbt passes over a blank file.
-        and not (_is_blank(node) and not _is_read(key, enabled, manifest.exposures))
-    }
+    nodes = {key: node for key, node in enabled.items() if _kind(node) in _NODE_KINDS}
+    read = {key for node in nodes.values() for key in _parents(node)}
+    # dbt passes over a blank file, and only a reader of its table fails.
+    nodes = {key: node for key, node in nodes.items() if key in read or not is_blank(node)}
     tests = {
         key: replace(
             _data_test(node, compiled.get(key) or "", _inputs(node, seeds), files),
@@ -428,14 +425,21 @@ def _enabled(manifest: Any) -> dict[str, Any]:
     return {key: node for key, node in manifest.nodes.items() if node.config.enabled}
 
 
-def _is_blank(node: Any) -> bool:
+def is_blank(node: Any) -> bool:
+    """Return True for a model without any text, of which dbt makes no table."""
     return _kind(node) == "model" and not node.raw_code.strip()
+
+
+def _parents(node: Any) -> Sequence[str]:
+    """Return the unique ids of the nodes that a node reads, none of a seed."""
+    parents: Sequence[str] = getattr(node.depends_on, "nodes", ())
+    return parents
 
 
 def _is_read(unique_id: str, enabled: Mapping[str, Any], exposures: Mapping[str, Any]) -> bool:
     nodes = (node for node in enabled.values() if _kind(node) != "analysis")
     readers = (*nodes, *exposures.values())
-    return any(unique_id in getattr(node.depends_on, "nodes", ()) for node in readers)
+    return any(unique_id in _parents(node) for node in readers)
 
 
 def _extra(node: Any) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from livemart.project.graph import Model
 from livemart.project.session_spec import bare_statement
 
 _MARK = "\ufeff"
+_DISABLE = "or disable it with those that read it: `enabled: false`"
 
 
 def sql_mistakes(
@@ -26,8 +27,7 @@ def sql_mistakes(
     """
     if language != "sql":
         finding = "a model in Python: dbt-spark runs SQL alone on a profile of method session"
-        hint = "write the model in SQL, or disable it with those that read it: `enabled: false`"
-        yield _not_sql(model, finding, hint)
+        yield _not_sql(model, finding, f"write the model in SQL, {_DISABLE}")
     elif model.is_custom or not is_read:
         return
     elif model.raw_code.startswith(_MARK):
@@ -35,7 +35,7 @@ def sql_mistakes(
         yield _not_sql(model, finding, "save the file as UTF-8 without a byte order mark (BOM)")
     elif _is_empty(model) and not has_asked:
         finding = "no SQL: jinja and comments leave nothing of the file"
-        yield _not_sql(model, finding, "write a select, or disable the model: `enabled: false`")
+        yield _not_sql(model, finding, f"write a select, {_DISABLE}")
 
 
 def _is_empty(model: Model) -> bool:

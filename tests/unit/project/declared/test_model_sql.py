@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
-from livemart.errors import ConfigErrors
+from livemart.check.proofs import Prover
+from livemart.errors import ConfigError, ConfigErrors
+from livemart.plan.project_plans import ProjectPlans
 from livemart.project.dbt import Dbt
 from livemart.project.declared.model_sql import sql_mistakes
 from livemart.project.manifest import read_manifest
 from livemart.project.questions import relation_question
+from livemart.publish.exposures import served_models
+from livemart.settings import Selection
+from livemart.state.project_graph import graph_of
 
 _JAFFLE = Path(__file__).parents[3] / "projects" / "jaffle"
 _EMPTY = {
@@ -54,16 +59,31 @@ def test_a_model_without_sql_is_refused_before_anything_runs(tmp_path: Path) -> 
     names = sorted([*_EMPTY, "marked"])
     assert sorted(found) == [f"models/{name}.sql:1: model {name}" for name in names]
     assert "BOM" in found["models/marked.sql:1: model marked"].hint
+    assert (
+        "with those that read it" in found["models/blank_but_read.sql:1: model blank_but_read"].hint
+    )
 
 
-def test_a_blank_file_that_no_node_reads_is_no_model(tmp_path: Path) -> None:
-    """dbt passes over it."""
+def test_a_blank_file_that_no_model_reads_is_no_model(tmp_path: Path) -> None:
+    """dbt passes over it, and the table that a data test reads does not exist."""
     folder = shutil.copytree(_JAFFLE, tmp_path / "jaffle")
     (folder / "models" / "blank.sql").write_text(" \n")
+    (folder / "models" / "blank.yml").write_text(
+        "models: [{name: blank, columns: [{name: a, data_tests: [not_null, unique]}]}]\n"
+        "exposures: [{name: e, type: dashboard, owner: {name: x}, depends_on: [ref('blank')]}]\n"
+    )
+    dbt = Dbt(folder)
 
-    project, mistakes = Dbt(folder).parse()
+    project = dbt.load()
 
-    assert ("model.jaffle.blank" in project.models, mistakes) == (False, [])
+    assert "model.jaffle.blank" not in project.models
+    attached = [test.kind for test in project.tests.values() if test.name.endswith("_blank_a")]
+    assert sorted(map(str, attached)) == ["not_null", "unique"]
+    assert "blank" not in {model.name for model in served_models(project)[0]}
+    assert "e" in {node.name for node in graph_of(project).nodes}
+    assert Prover(ProjectPlans(project)).fingerprints.keys() == project.tests.keys()
+    with pytest.raises(ConfigError, match="SELECTION_EMPTY"):
+        dbt.selection(Selection(("blank",)))
 
 
 def test_a_model_may_be_empty_as_long_as_its_question_has_no_answer(tmp_path: Path) -> None:
