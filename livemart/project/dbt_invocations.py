@@ -143,7 +143,7 @@ class DbtInvocations:
                 raise _not_of_form(f"{file}: profile {name}", profile)
             if not isinstance(outputs := profile.get("outputs", {}), dict):
                 raise _not_of_form(f"{file}: profile {name}: outputs", outputs)
-            if isinstance(named := profile.get("target"), list | dict):
+            if chosen is None and isinstance(named := profile.get("target"), list | dict):
                 raise _not_of_form(f"{file}: profile {name}: target", named, "a name")
             target, output = Profile.render_profile(profile, name, chosen, renderer)
         where = f"{file}: profile {name}, target {target}"
@@ -331,13 +331,13 @@ class DbtInvocations:
 
     def missing_model_paths(self) -> list[str]:
         """Return the folders of `model-paths` that the project does not have."""
-        from dbt.config.project import load_raw_project
-        from dbt_common.clients.system import path_exists
+        from dbt.config.runtime import load_project
 
-        with _rendering(self.project_dir, self.vars) as renderer:
-            written = load_raw_project(str(self.project_dir)).get("model-paths") or ()
-            paths = [renderer.render_value(path) for path in written]
-        return [path for path in paths if not path_exists(str(self.project_dir / path))]
+        with suppress(Exception), _ONE_INVOCATION:
+            project: Any = load_project(str(self.project_dir), False, self._profile(), self.vars)
+            if "model-paths" in project.unrendered.project_dict:
+                return [it for it in project.model_paths if not (self.project_dir / it).exists()]
+        return []
 
     def _quoting(self, file: str, name: str) -> list[str]:
         """Return the place of the first line of a file that has a name in quotes, if one has."""

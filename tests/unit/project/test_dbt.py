@@ -263,14 +263,17 @@ def test_a_path_of_models_that_does_not_exist_is_named_where_no_model_is_found(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "dbt_project.yml").write_text(
-        "name: few\nprofile: jaffle\nmodel-paths: [shelves, \"{{ 'see' ~ 'ds' }}\"]\n"
+        "name: few\nprofile: jaffle\nmodel-paths: [shelves, \"{{ 'see' ~ 'ds' }}\", "
+        '"{{ target.name }}"]\n'
     )
     shutil.copy(_JAFFLE / "profiles.yml", tmp_path)
     (tmp_path / "seeds").mkdir()
     with capture_logs() as logs:
         Dbt(tmp_path).load()
 
-    assert [(log["event"], log["path"]) for log in logs] == [("model_path_missing", "shelves")]
+    assert [(log["event"], log["path"]) for log in logs] == [
+        ("model_path_missing", path) for path in ("shelves", "dev")
+    ]
 
 
 def test_a_selector_names_what_selectors_yml_says(jaffle: Path) -> None:

@@ -269,6 +269,16 @@ def test_what_is_wrong_with_a_profile_is_said_before_anything_is_started(
     assert words in caught.value.message
 
 
+def test_the_target_of_a_profile_does_not_count_beside_a_chosen_one(jaffle: Path) -> None:
+    profiles = jaffle / "profiles.yml"
+    profiles.write_text(profiles.read_text().replace("target: dev", "target: [dev]"))
+
+    Dbt(jaffle, target="dev").check_profile()
+
+    with pytest.raises(ConfigError, match="target: found list"):
+        Dbt(jaffle).check_profile()
+
+
 def test_a_profile_is_named_by_a_text(jaffle: Path) -> None:
     (jaffle / "dbt_project.yml").write_text("name: jaffle\nprofile: [jaffle]\n")
 
