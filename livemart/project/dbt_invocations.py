@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
-from types import SimpleNamespace, TracebackType
+from traceback import walk_tb
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
@@ -29,6 +30,7 @@ from livemart.project.profiles import profiles_folder
 from livemart.project.questions import QuestionLog
 from livemart.project.yaml_places import (
     by_line,
+    data_test_line,
     empty_lists,
     keys_of_other_types,
     line_below,
@@ -62,8 +64,11 @@ _PRIVATE = re.compile(
 )
 # As dbt names the setting that has a wrong value, or its column.
 _SETTING = re.compile(
-    r"at path \['(\w+)'|Field \"(\w+)\" of type|for the (access) field|(latest_version): "
-    r"|Invalid (group) |Invalid constraint type on column (?P<column>.+)|Invalid (constraint) "
+    r"^\s*(?:at path \['(\w+)'|Field \"(\w+)\" of type .* has invalid value"
+    r"|On instance\['(\w+)'\]|Node .* has an invalid value .* for the (access) field"
+    r"|(latest_version): .* is not one of model|Invalid (group) '.*', expected one of"
+    r"|Invalid (constraint) type on model|Invalid constraint type on column (?P<column>.+))",
+    re.MULTILINE,
 )
 # As dbt writes that a variable has no value; it names the file if that is YAML.
 _UNSET = re.compile(
@@ -264,7 +269,14 @@ class DbtInvocations:
         return top_setting(text_of(self.project_dir / "dbt_project.yml"), "name")
 
     def _places(self, error: object) -> list[str]:
-        """Return where an error of dbt's comes from, as far as dbt does not say it itself.
+        """Return where an error of dbt's comes from, as far as dbt does not say it itself."""
+        # dbt's values are no interface: a place that cannot be found never hides its message.
+        with suppress(Exception):
+            return self._lines(error) or _stopped_at(error)
+        return _stopped_at(error)
+
+    def _lines(self, error: object) -> list[str]:
+        """Return the lines at which an error of dbt's has its cause, as far as they are found.
 
         An error of Python's own has no words for its cause, but few causes.
         """
@@ -275,12 +287,9 @@ class DbtInvocations:
                 f"dbt_project.yml:{line}: YAML reads the key `{key}` as no text: put it in quotes"
                 for key, line in keys_of_other_types(text)
             ]
-        for path in sorted(self.project_dir.rglob("*.y*ml")) if type(error) is TypeError else ():
-            file = path.relative_to(self.project_dir)
-            if any(part.startswith(".") or part == "target" for part in file.parts):
-                continue
-            empty = empty_lists(text_of(path))
-            lines += [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
+        if type(error) is TypeError and (file := _stopped_file(error)) is not None:
+            empty = empty_lists(text_of(self.project_dir / file))
+            lines = [f"{file}:{line}: nothing below `{key}`" for key, line in empty]
         text = str(error)
         named, unset = _UNFOUND.search(text), _UNSET.search(text)
         private = _PRIVATE.search(text)
@@ -292,27 +301,32 @@ class DbtInvocations:
             lines = self._quoting(node.original_file_path, private["name"]) if node else []
         elif unset is not None and (where := unset["file"] or _stopped_file(error)) is not None:
             lines = self._rendered_at(error) or self._quoting(where, unset["name"])
-        return lines or self._set_at(error) or self._rendered_at(error) or _stopped_at(error)
+        return lines or self._rendered_at(error) or self._set_at(error)
 
     def _set_at(self, error: object) -> list[str]:
         """Return the line of the setting that an error names, where a node or its YAML has it."""
-        named = _SETTING.search(str(error))
+        named = None if self._is_compiling else _SETTING.search(str(error))
         owner, file = named and _stopped_owner(error), _stopped_file(error) or ""
         if named is None or owner is None:
             return []
         word = str(named[named.lastindex or 0])
         project = str(self._project_name())
-        files, line = NodeFiles(self.project_dir, project), None
-        if file.endswith((".yml", ".yaml")) and owner.package_name == project:
-            kind = getattr(owner, "yaml_key", None) or f"{owner.resource_type}s"
-            lines = node_lines(files.text(file), (str(kind), owner.name))
+        files, line, place = NodeFiles(self.project_dir, project), None, None
+        is_entry = file.endswith((".yml", ".yaml")) and owner.package_name == project
+        if (test := _stopped_test(error)) is not None:
+            # The setting of the same name of the tested node may be right.
+            if is_entry:
+                words = re.findall(r"\w+", str(error))
+                column, kind = test["column_name"], test["builder"].name
+                steps = _steps(test["target"])
+                line = data_test_line(files.text(file), steps, column, kind, words, word)
+        else:
             paths = (("columns", word),) if named["column"] else ((word,), (f"{word}s",))
+            lines = node_lines(files.text(file), *_steps(owner)) if is_entry else {}
             line = next((lines[path] for path in paths if path in lines), None)
-        if line is not None:
-            return [f"{file}:{line}"]
-        if named["column"] or not hasattr(owner, "resource_type"):
-            return []
-        place = setting_place(owner, files, word)
+            if line is None and not named["column"] and hasattr(owner, "resource_type"):
+                place = setting_place(owner, files, word)
+        place = place if line is None else f"{file}:{line}"
         return [place] if place else []
 
     def _rendered_at(self, error: object) -> list[str]:
@@ -322,10 +336,7 @@ class DbtInvocations:
         for owner, line in _rendered_lines(error):
             file, written = files.of(owner), _code_of(owner)
             text = files.text(file)
-            # The text below a `call` may have been passed on to another macro.
-            if not written or line > written.count("\n") + 1:
-                continue
-            if (start := text.find(written)) >= 0:
+            if written and (start := text.find(written)) >= 0:
                 places = [f"{file}:{text.count(chr(10), 0, start) + line}"]
         return places
 
@@ -436,10 +447,8 @@ def _stopped_file(error: object) -> str | None:
 
     dbt keeps the file in the variables of its functions, and leaves it out of many messages.
     """
-    trace: TracebackType | None = getattr(error, "__traceback__", None)
     file = node = None
-    while trace is not None:
-        frame = trace.tb_frame
+    for frame, _ in walk_tb(getattr(error, "__traceback__", None)):
         file = _FILES.get(frame.f_globals.get("__name__", ""), file)
         given = frame.f_code.co_varnames[: frame.f_code.co_argcount]
         for name, value in frame.f_locals.items():
@@ -449,16 +458,14 @@ def _stopped_file(error: object) -> str | None:
                 # A file that the function was not given is that of a loop which has ended.
                 file = getattr(path, "original_file_path", file) if name in given else file
                 node = node or getattr(value, "original_file_path", None)
-        trace = trace.tb_next
     return file or node
 
 
 def _stopped_owner(error: object) -> Any:
     """Return the node, or its entry of YAML, at which an error stopped dbt; None without one."""
-    trace: TracebackType | None = getattr(error, "__traceback__", None)
     owner = None
-    while trace is not None:
-        values = trace.tb_frame.f_locals
+    for frame, _ in walk_tb(getattr(error, "__traceback__", None)):
+        values = frame.f_locals
         if owner is None and {"fqn", "resource_type", "project_name"} <= values.keys():
             # dbt makes no node before it has read the settings of its folders.
             owner = SimpleNamespace(
@@ -476,8 +483,23 @@ def _stopped_owner(error: object) -> Any:
             if is_entry or (hasattr(value, "fqn") and hasattr(value, "original_file_path")):
                 owner = value
                 break
-        trace = trace.tb_next
     return owner
+
+
+def _stopped_test(error: object) -> Mapping[str, Any] | None:
+    """Return the variables of dbt's function that reads a data test, if it met the error."""
+    for frame, _ in walk_tb(getattr(error, "__traceback__", None)):
+        if {"target", "builder", "column_name"} <= frame.f_locals.keys():
+            return frame.f_locals
+    return None
+
+
+def _steps(owner: Any) -> list[tuple[str, str]]:
+    """Return the way to an entry of YAML, or to the entry of a node, as of `node_lines`."""
+    if hasattr(owner, "table"):
+        return [("sources", owner.source.name), ("tables", owner.table.name)]
+    kind = getattr(owner, "yaml_key", None) or f"{owner.resource_type}s"
+    return [(str(kind), owner.name)]
 
 
 def _code_of(node: object) -> str | None:
@@ -493,31 +515,34 @@ def _rendered_lines(error: object) -> Iterator[tuple[Any, int]]:
     from jinja2 import TemplateSyntaxError
     from jinja2.runtime import Macro
 
-    # That of the text rendered at this frame is the last one.
+    # That of the text rendered at this frame is the last one, None if it is not certain.
     owners: list[Any] = []
+    # The node or macro of each template: the text below a `call` may run in another one's.
+    written: dict[int, Any] = {}
     while isinstance(error, BaseException):
-        trace = error.__traceback__
-        while trace is not None:
-            values, names = trace.tb_frame.f_locals, trace.tb_frame.f_globals
+        for frame, number in walk_tb(error.__traceback__):
+            values, names = frame.f_locals, frame.f_globals
             called = values.get("self")
             if isinstance(called, CallableMacroGenerator):
                 if not owners or owners[-1] is not called.macro:
                     owners.append(called.macro)
-            elif isinstance(called, Macro):
-                # The text below a `call` has no name, and belongs to the caller.
-                if not called.name and trace.tb_frame.f_code.co_name == "_invoke":
-                    owners = owners[:-1] or owners
+            elif isinstance(called, Macro) and owners and frame.f_code.co_name == "_invoke":
+                template = called._func.__globals__.get("__jinja_template__")
+                if called.name:
+                    written.setdefault(id(template), owners[-1])
+                owners.append(written.get(id(template)))
             # dbt renders a description of a node with the node, too.
             elif (code := _code_of(values.get("node"))) and values.get("string") == code:
                 owners = [values["node"]]
-            template = names.get("__jinja_template__")
-            if owners and template is not None:
-                yield owners[-1], template.get_corresponding_lineno(trace.tb_lineno)
-            elif owners and "__jinja_exception__" in names:
+                written[id(values.get("template"))] = owners[0]
+            if not owners or owners[-1] is None:
+                continue
+            if (template := names.get("__jinja_template__")) is not None:
+                yield owners[-1], template.get_corresponding_lineno(number)
+            elif "__jinja_exception__" in names:
                 # Jinja has put its own line in the place of that of Python.
-                yield owners[-1], trace.tb_lineno
-            trace = trace.tb_next
-        if owners and isinstance(error, TemplateSyntaxError):
+                yield owners[-1], number
+        if owners and owners[-1] is not None and isinstance(error, TemplateSyntaxError):
             yield owners[-1], error.lineno
         # dbt raises its own error from that of jinja.
         error = error.__context__

@@ -20,7 +20,10 @@ def setting_place(node: Any, files: NodeFiles, *names: str) -> str | None:
         names: of the setting.
     """
     kind = str(node.resource_type)
-    name = node.source_name if kind == "source" else node.name
+    name = node.name
+    if kind == "source":
+        # dbt's entry of a source, before it is a node, has the source as a whole.
+        name = node.source.name if hasattr(node, "source") else node.source_name
     for file in dict.fromkeys(files.setting(node)):
         text = files.text(file)
         line: int | None = None

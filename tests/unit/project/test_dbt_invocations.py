@@ -416,6 +416,14 @@ def test_a_node_that_cannot_be_compiled_has_its_file_and_line(jaffle: Path) -> N
         "{% macro passing() %}{{ giving(caller) }}{% endmacro %}\n"
         "{% macro giving(text) %}{{ text() }}{% endmacro %}"
     )
+    (jaffle / "models" / "r.sql").write_text("select {{ refusing() }} as a")
+    (jaffle / "models" / "r.yml").write_text(
+        "groups: [{name: g, owner: {name: x}}]\nmodels:\n- name: r\n  group: g\n"
+    )
+    (jaffle / "macros" / "refusing.sql").write_text(
+        "{% macro refusing() %}\n{% if execute %}\n{{ exceptions.raise_compiler_error("
+        "\"Invalid group 'g', expected one of two\") }}{% endif %}{% endmacro %}"
+    )
     (jaffle / "models" / "q.sql").write_text("select 1 as a,\n\n  {{ tripled(2) }} as b")
     (jaffle / "macros" / "z.sql").write_text(
         "{% macro once() %}{{ caller() }}{% endmacro %}\n"
@@ -427,9 +435,10 @@ def test_a_node_that_cannot_be_compiled_has_its_file_and_line(jaffle: Path) -> N
         Dbt(jaffle).load()
 
     assert ["".join(it.message.splitlines()[:2]) for it in caught.value.errors] == [
-        "macros/passing.sql:2Compilation Error in model d (models/d.sql)",
+        "macros/refusing.sql:3Compilation Error in model r (models/r.sql)",
         "macros/z.sql:4Compilation Error in model q (models/q.sql)",
         "models/c.sql:8Compilation Error in model c (models/c.sql)",
+        "models/d.sql:3Compilation Error in model d (models/d.sql)",
         "models/p.sql:2Compilation Error in model p (models/p.sql)",
         "models/y.sql:4Compilation Error in model y (models/y.sql)",
         "vendored/tiny_utils/models/x.sql:2Compilation Error in model x "
@@ -474,6 +483,48 @@ def test_a_wrong_setting_has_the_line_that_sets_it_once(jaffle: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("entry", "place"),
+    [
+        (
+            "sources:\n- name: raw2\n  config: {enabled: true}\n  tables:\n"
+            "  - name: a\n    config:\n      enabled: perhaps\n",
+            "7",
+        ),
+        (
+            "sources:\n- name: raw2\n  tables:\n  - name: a\n"
+            "    config:\n      freshness: {warn_after: {count: 1, period: weekly}}\n",
+            " dbt stopped at this file",
+        ),
+        (
+            "sources:\n- name: raw2\n  config: {enabled: perhaps}\n  tables:\n  - name: a\n",
+            "3",
+        ),
+        (
+            "sources:\n- name: raw2\n  tables:\n  - name: a\n    config: {enabled: true}\n"
+            "    data_tests:\n    - tiny_utils.unique_combination_of_columns:\n"
+            "        columns: [x]\n        config: {enabled: perhaps}\n",
+            "9",
+        ),
+        (
+            "models:\n- name: z\n  config: {enabled: true}\n  columns:\n  - name: a\n"
+            "    data_tests:\n    - not_null: {config: {enabled: true}}\n    - not_null:\n"
+            "        name: b\n        config:\n          enabled: perhaps\n",
+            "11",
+        ),
+    ],
+    ids=["table", "freshness", "source", "test of a source", "test"],
+)
+def test_a_wrong_setting_of_a_source_or_a_data_test_has_its_own_line(
+    jaffle: Path, entry: str, place: str
+) -> None:
+    """The node that is tested may have a right setting of that name."""
+    (jaffle / "models" / "z.sql").write_text("select 1 as a")
+    (jaffle / "models" / "x.yml").write_text(entry)
+
+    assert _lines_of_mistakes(jaffle) == [f"models/x.yml:{place}"]
+
+
+@pytest.mark.parametrize(
     ("line", "place"), [("access: private", "models/b.sql:2"), ("", "models/x.yml:5")]
 )
 def test_a_wrong_group_has_its_line_and_a_private_ref_too(
@@ -507,6 +558,26 @@ def test_the_place_of_a_setting_is_sought_in_values_of_dbt_alone(jaffle: Path) -
         render(jinja2.Undefined(name="x"))
     except ValueError as error:
         assert invocations(jaffle)._unread(error).message == "at path ['enabled']"
+
+
+def test_each_file_with_a_list_without_elements_is_named_once(jaffle: Path) -> None:
+    for name in ("a", "b"):
+        (jaffle / "models" / f"{name}.yml").write_text(f"sources:\n- name: {name}\n  tables:\n")
+
+    assert _lines_of_mistakes(jaffle) == [
+        f"models/{name}.yml:3: nothing below `tables`" for name in ("a", "b")
+    ]
+
+
+def test_a_place_that_cannot_be_found_does_not_hide_the_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(dbt: object, error: object) -> None:
+        raise AttributeError("source_name")
+
+    monkeypatch.setattr(DbtInvocations, "_lines", fail)
+
+    assert invocations(tmp_path)._unread(ValueError("at path ['a']")).message == "at path ['a']"
 
 
 def _lines_of_mistakes(project: Path) -> list[str]:
