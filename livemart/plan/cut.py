@@ -29,6 +29,9 @@ _GROUPINGS = frozenset({"grouping", "grouping_id"})
 # The hidden column of a stage that counts the rows of its groups.
 COUNT_OF_ROWS = "__livemart_rows"
 
+# Each stage is one more table, and one more commit in each batch that changes it.
+MOST_STAGES = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:

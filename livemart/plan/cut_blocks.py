@@ -23,7 +23,7 @@ from livemart.plan.block_part import (
     put_back,
 )
 from livemart.plan.blocks import CLOSING, OPENING, Blocks, numbered, outside_of_brackets
-from livemart.plan.cut import COUNT_OF_ROWS, Cut, hole_of
+from livemart.plan.cut import COUNT_OF_ROWS, MOST_STAGES, Cut, hole_of
 from livemart.plan.cut_gates import cut_groups, cut_keys, cut_sets, cut_windows, partitions
 from livemart.plan.reading.grouping_sets import SETS
 from livemart.plan.relations.aggregate_calls import aggregate_calls, called, with_wrappers
@@ -64,7 +64,7 @@ def cut_totals(part: BlockPart) -> Cut | None:
         return None
     spans: dict[TextSpan, str] = {}
     counted: dict[TextSpan, str] = {}
-    queries: list[tuple[Flat, Flat | None]] = []
+    counts: dict[TextSpan, exp.Expr] = {}
     has_values = False
     for item in select.expressions:
         calls = [with_wrappers(call) for call in aggregate_calls(item)]
@@ -81,11 +81,10 @@ def cut_totals(part: BlockPart) -> Cut | None:
             if (span := span_of(call)) is None:
                 return None
             if (value := _counted_value(part, call, span)) is not None:
-                counted[span] = value
-                queries.append((_rows_of_values(part, value), _rows_of_columns(part, call)))
+                counted[span], counts[span] = value, call
             else:
                 spans.setdefault(span, f"__livemart_total_{len(spans) + 1}")
-    if not (spans or counted):
+    if not (spans or counted) or len(set(counted.values())) + bool(spans) > MOST_STAGES:
         return None
     functions = {function_name(it) for item in select.expressions for it in item.walk()}
     if counted and not functions.isdisjoint(_MOVE_ROWS):
@@ -107,7 +106,11 @@ def cut_totals(part: BlockPart) -> Cut | None:
         return None
     is_late, is_branch = bool(counted) or has_values, cut.is_branch or is_beside
     cut = replace(cut, adds_up=True, is_branch=is_branch)
-    return replace(cut, is_late=is_late, counted=tuple(queries))
+    queries = tuple(
+        (_rows_of_values(part, value), _rows_of_columns(part, counts[span]))
+        for span, value in counted.items()
+    )
+    return replace(cut, is_late=is_late, counted=queries)
 
 
 def _reads_alone(part: BlockPart, item: exp.Expr) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from livemart.plan.cut import Cut, cut_limit, with_row_count
+from livemart.plan.cut import MOST_STAGES, Cut, cut_limit, with_row_count
 from livemart.plan.cut_blocks import cuts_of_blocks
 from livemart.plan.notes import growth_of_values
 from livemart.plan.plan import Full, Inputs, Plan, QueryStage, Staged, Steps
@@ -22,8 +22,6 @@ from livemart.plan.sql.parse import parse
 from livemart.plan.strategies.signed import NO_COUNT_OF_ROWS, Append, Signed
 from livemart.plan.uncut import plan_uncut
 
-# Each stage is one more table, and one more commit in each batch that changes it.
-_MOST_STAGES = 8
 # How often a stage is cut into stages itself, and how many stages are tried for one query.
 _DEEPEST = 3
 _MOST_TRIED = 24
@@ -59,7 +57,7 @@ def plan_flat(flat: Flat, inputs: Inputs) -> Plan:
     """Return the plan of a flat text; in steps, if it can only be moved so."""
     attempt = _Attempt()
     first = plan = _plan_part(flat, inputs, 0, attempt)
-    if not isinstance(plan.strategy, Full) or attempt.most_late > _MOST_STAGES:
+    if not isinstance(plan.strategy, Full) or attempt.most_late > MOST_STAGES:
         return first
     uncut, lacks_room = attempt.uncut, attempt.lacks_room
     if any(_adds_up(*it, attempt) for it in attempt.left_late.values()):
@@ -125,7 +123,7 @@ def _in_steps(
         stages_now = dict(stages)
         for step in (*plan.stages, stage):
             stages_now.setdefault(step.relation, step)
-        if len(stages_now) > _MOST_STAGES:
+        if len(stages_now) > MOST_STAGES:
             attempt.lacks_room |= has_totals
             if attempt.totals_last and all(map(is_stage_relation, rest.relations)):
                 # It is a last step as it is.
@@ -190,8 +188,6 @@ def _next_cut(
             needed = {
                 it.stage_relation for it in (cut.stage, *(values for values, _ in cut.counted))
             }
-            if len(needed) > _MOST_STAGES:
-                continue
             if not attempt.tries_late:
                 late |= needed
                 attempt.left_late[frozenset(needed)] = cut, inputs
@@ -274,7 +270,7 @@ def _growths(cut: Cut, inputs: Inputs) -> Iterator[Reason]:
     for values, _ in cut.counted:
         for relation in values.relations:
             if relation in inputs.growing and not inputs.unique.get(relation):
-                yield growth_of_values(parse(values.text).selects[0].unalias(), relation)
+                yield growth_of_values(parse(values.text).expressions[0].unalias(), relation)
 
 
 def _is_total_of_stages(cut: Cut) -> bool:
@@ -318,7 +314,7 @@ def _are_fewer(values: Flat, columns: Flat | None, inputs: Inputs, attempt: _Att
     plan = _plan_uncut(values, inputs, attempt)
     if not isinstance(plan.strategy, Signed) or not all(map(has_column_type, plan.kinds.values())):
         return False
-    if not plan.kinds and parse(values.text).selects[0].find(*ARITHMETIC):
+    if not plan.kinds and parse(values.text).expressions[0].find(*ARITHMETIC):
         # The table does not exist yet: its columns may be times.
         return False
     return columns is None or not _plan_uncut(columns, inputs, attempt).unique_key
