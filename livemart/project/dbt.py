@@ -33,7 +33,7 @@ from livemart.project.dbt_invocations import DbtInvocations
 from livemart.project.graph import Project
 from livemart.project.hooks.dbt_hooks import NO_HOOKS, HookLog, RecordingCursor, render_hooks
 from livemart.project.hooks.run_end import TestEnd, UnendedRun, has_end_hooks
-from livemart.project.manifest import has_no_text, read_manifest
+from livemart.project.manifest import read_manifest
 from livemart.project.node_results import NodeProgress, NodeResult, node_result
 from livemart.project.profiles import find_profiles
 from livemart.project.questions import Question, QuestionLog
@@ -483,9 +483,7 @@ class Dbt:
         """The unique ids of all nodes that dbt may build."""
         kinds = ("model", "seed", "snapshot")
         nodes = self._dbt.manifest.nodes.items()
-        return {
-            key for key, node in nodes if str(node.resource_type) in kinds and not has_no_text(node)
-        }
+        return {key for key, node in nodes if str(node.resource_type) in kinds and not node.empty}
 
     def selection(self, selection: Selection) -> frozenset[str]:
         """Return the unique ids of the models, seeds and dbt snapshots that a selection names.

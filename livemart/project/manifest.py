@@ -101,7 +101,7 @@ def read_manifest(
     nodes = {key: node for key, node in enabled.items() if _kind(node) in _NODE_KINDS}
     read = {key for node in nodes.values() for key in _parents(node)}
     # dbt passes over a blank file, and only a reader of its table fails.
-    nodes = {key: node for key, node in nodes.items() if key in read or not has_no_text(node)}
+    nodes = {key: node for key, node in nodes.items() if key in read or not node.empty}
     tests = {
         key: replace(
             _data_test(node, compiled.get(key) or "", _inputs(node, seeds), files),
@@ -423,11 +423,6 @@ def _enabled(manifest: Any) -> dict[str, Any]:
     model among the nodes. The test is never compiled, so it has no SQL to run.
     """
     return {key: node for key, node in manifest.nodes.items() if node.config.enabled}
-
-
-def has_no_text(node: Any) -> bool:
-    """Return True for a model without any text, of which dbt makes no table."""
-    return _kind(node) == "model" and not node.raw_code.strip()
 
 
 def _parents(node: Any) -> Sequence[str]:

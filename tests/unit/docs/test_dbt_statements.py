@@ -86,6 +86,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "columns of type `char(n)`": (
         "unit/delta/features::texts_that_spark_compares_with_their_blanks_are_its_own",
     ),
+    "columns with a collation": (
+        "unit/delta/features::texts_that_spark_compares_by_a_collation_are_its_own",
+    ),
     "a shallow clone": ("unit/delta/version::files_of_another_table_are_read_by_spark_alone",),
     "`delta.enableDeletionVectors`": (
         *_REFUSED,
@@ -109,7 +112,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "`delta.logRetentionDuration`": _HELD,
     "`delta.checkpointInterval`": _HELD,
     "An edit that cannot": (
-        "integration/run/stream::a_stream_follows_the_edits_of_its_project",
+        "integration/run/stream::a_stream_follows_an_edit_of_its_project",
         "unit/observe/progress::an_edit_that_is_refused_is_told_in_red",
     ),
     "While that is so": (

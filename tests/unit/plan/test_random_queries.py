@@ -186,7 +186,8 @@ _QUERIES = {
         select count(distinct w.k) as ks, count(distinct w.x) + 1 as xs from s.w as w""",
     "more counts of different values than have room for a total each": """
         select count(*) as n, count(distinct k) as ks, count(distinct x) as xs,
-            count(distinct y) as ys, count(distinct ts) as times, count(distinct x + y) as sums
+            count(distinct y) as ys, count(distinct ts) as times,
+            count(distinct concat(k, y)) as pairs
         from s.t""",
     "items of one row that are compared": """
         with r as (select k, x, y from s.t where x is not null)
