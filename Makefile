@@ -55,7 +55,7 @@ test-storage: env ## Tables, state and commands over a disk, a memory that fails
 	$(PYTEST) tests/unit/storage tests/unit/state tests/unit/delta tests/integration/run/test_bucket.py -q
 
 test-e2e: env-unit ## The owner's page in Chromium; pictures of every state in artifacts/e2e
-	$(PYTEST_PLAIN) tests/e2e -n 4 -q
+	$(PYTEST_PLAIN) tests/e2e -n 2 -q
 
 audit: ## Known vulnerabilities of the locked packages, from PyPI; fails if it cannot be asked
 	@$(PYTHON) scripts/audit.py
