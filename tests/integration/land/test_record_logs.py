@@ -127,6 +127,7 @@ def test_a_backlog_of_files_lands_in_steps_of_about_so_many_records(
 
     rows = sorted(mini.log.rows(20), key=lambda row: row.snapshot_id)
     steps = [row.landed["bronze.sales"].produced for row in rows[1:]]
-    # The first file says how large a record is; Spark may have begun the second one by then.
-    assert steps in ([2, 4, 4, 4], [2, 2, 4, 4, 2])
+    # The first file says how large a record is. By the time it stops, Spark may have begun the
+    # second one, and may have logged the third as the next.
+    assert steps in ([2, 4, 4, 4], [2, 2, 4, 4, 2], [2, 2, 2, 4, 4])
     assert mini.rows("mini.totals") == [{"sales": 14}]
