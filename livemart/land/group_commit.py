@@ -18,6 +18,7 @@ from livemart.land.hand_over import hand_over_below
 from livemart.land.ingest import MAX_SPOOL_BYTES, new_stem
 from livemart.land.ingested_keys import IngestedKeys
 from livemart.land.sources.files.names import name_for
+from livemart.land.sources.files.parts import content_of
 from livemart.project.graph import SourceTable
 from livemart.storage.location import StoragePlace
 
@@ -151,7 +152,9 @@ class GroupCommit:
         if keys:
             self.keys.note(relation, name, keys)
         try:
-            hand_over_below(self.landing, name, b"".join(request.lines for request in fresh))
+            lines = b"".join(request.lines for request in fresh)
+            content = content_of(lines, fresh[0].source.record_rules.format)
+            hand_over_below(self.landing, name, content)
         except BaseException:
             if keys:
                 self.keys.withdraw(relation, keys)

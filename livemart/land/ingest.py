@@ -35,9 +35,9 @@ from livemart.land.records.parse import RECORD_FORMATS, LineFormat, parse_runs
 from livemart.land.records.runs import Lines
 from livemart.land.records.schema import RecordSchema
 from livemart.land.sources.files.blocks import BYTE_ORDER_MARK
-from livemart.land.sources.files.elements import Elements, as_lines
+from livemart.land.sources.files.elements import Elements, as_lines, begins_array
 from livemart.land.sources.files.names import name_for
-from livemart.land.sources.files.parts import FilePart
+from livemart.land.sources.files.parts import FilePart, content_of
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project, SourceTable
 from livemart.project.sources import FILES_KIND
@@ -330,7 +330,7 @@ class Spool:
             return b""
         self._is_begun = True
         self._waiting.clear()
-        if self.source.record_rules.format == "json" and head.lstrip()[:1] == b"[":
+        if self.source.record_rules.format == "json" and begins_array(head):
             self._elements = Elements()
         return head
 
@@ -351,7 +351,8 @@ class Spool:
         if not data.strip():
             return
         name = name_for(self.source.arrival.path, new_stem())
-        hand_over_below(self.landing, name, self._header + data)
+        content = content_of(self._header + data, self.source.record_rules.format)
+        hand_over_below(self.landing, name, content)
         self.counts.files += 1
         self.counts.size += len(data)
         lines = list(enumerate((self._header + data).split(b"\n"), 1))

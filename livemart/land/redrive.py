@@ -34,6 +34,7 @@ from livemart.land.sources.files.bucket import on_this_machine, open_landing
 from livemart.land.sources.files.elements import is_array, read_elements
 from livemart.land.sources.files.lines import read_lines
 from livemart.land.sources.files.names import name_for
+from livemart.land.sources.files.parts import content_of
 from livemart.project.graph import Format, SourceTable
 from livemart.project.sources import FILES_KIND
 from livemart.state.atomic_files import read_file, remove_state_file, replace_file
@@ -122,7 +123,8 @@ class Redrive:
         self, relation: str, source: SourceTable, header: bytes, records: Sequence[Redriven]
     ) -> StoragePlace:
         lines = [*([header] if header else []), *(record.content for record in records)]
-        data = b"".join(line + b"\n" for line in lines)
+        content_lines = b"".join(line + b"\n" for line in lines)
+        data = content_of(content_lines, source.record_rules.format)
         keys = [letter_key(record.letter) for record in records]
         digest = hashlib.sha256(repr(sorted(map(repr, keys))).encode() + data).hexdigest()[:24]
         content = {

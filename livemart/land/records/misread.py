@@ -23,7 +23,8 @@ _FILES = {
     b"\xff\xfe": "UTF-16: write it as UTF-8 (`iconv -f UTF-16 -t UTF-8`)",
     b"\xfe\xff": "UTF-16: write it as UTF-8 (`iconv -f UTF-16 -t UTF-8`)",
 }
-_TAR, _TAR_AT = b"ustar", 257
+# Behind 257 bytes; no name in an archive begins with a line end.
+_TAR = re.compile(rb"[^\n\f].{256}ustar(?:\0|  \0)", re.DOTALL)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIELD = re.compile(rb'"(?:[^"\\]|\\.)*"\s*:')
 _BRACKETS = re.compile(rb"[\[{]|[\]}],?")
@@ -41,7 +42,7 @@ def misread_file(head: bytes) -> str | None:
     >>> misread_file(b"Obj\\x01...")
     'the file is an Avro file: write `format: avro` for its source, or correct the `path`'
     """
-    if head[_TAR_AT:].startswith(_TAR):
+    if _TAR.match(head):
         return "the file is a tar archive: deliver what is in it"
     kind = next((name for magic, name in _FILES.items() if head.startswith(magic)), None)
     return None if kind is None else f"the file is {kind}"

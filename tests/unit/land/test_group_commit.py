@@ -53,6 +53,12 @@ def test_who_comes_together_shares_a_file(commit: GroupCommit, tmp_path: Path) -
     assert len({receipt.file for receipt in receipts}) == 2
 
 
+def test_a_line_of_one_decides_nothing_for_others(commit: GroupCommit, tmp_path: Path) -> None:
+    put(commit, request("%PDF-1.7"), request("b"))
+
+    assert stored(tmp_path) == ["\f\n%PDF-1.7\nb\n"]
+
+
 def test_a_request_that_comes_again_is_stored_once(commit: GroupCommit, tmp_path: Path) -> None:
     together = put(commit, request("a", "k"), request("a", "k"))
     later = put(commit, request("a", "k"))

@@ -325,6 +325,16 @@ def test_records_come_out_whole_however_they_come_in(
     assert out.waiting_since is None
 
 
+def test_a_line_that_begins_a_file_swallows_none_behind_it(tmp_path: Path) -> None:
+    out, counts = spool(tmp_path)
+    for text in ('{"id":1}\n', '[INFO] begin {\n{"id":2}\n{"id":3}\n'):
+        out.write(text.encode())
+        out.flush()
+
+    assert landed(tmp_path, "json") == ([(1, None), (2, None), (3, None)], 1)
+    assert counts.records == 4
+
+
 def test_what_is_no_whole_line_waits(tmp_path: Path) -> None:
     out, counts = spool(tmp_path)
 

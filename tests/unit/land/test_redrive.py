@@ -147,6 +147,16 @@ def test_a_redrive_that_was_cut_off_is_finished_by_the_next(
     assert shop.rows("notes", "id", "n") == [("b", 2), ("c", 2)]
 
 
+def test_a_record_that_begins_like_an_array_swallows_none_behind_it(shop: Mended) -> None:
+    shop.deliver_and_land("notes/1.jsonl", '{"id":"a"}\n[INFO] begin {\n{"id":"b","n":"x"}\n')
+
+    lines, _ = shop.export()
+    shop.redrive(mend(lines, '"x"', "2"))
+    shop.land_waiting()
+
+    assert shop.rows("notes", "id", "n") == [("a", None), ("b", 2)]
+
+
 def test_a_long_record_is_read_again_from_its_file(shop: Mended) -> None:
     long = "y" * 20_000
     shop.deliver("notes/1.jsonl", f'[{{"id":"{long}",\n "n":"x"}}, {{"id":"b","n":"x"}}]')

@@ -25,7 +25,7 @@ _MAGICS = {
 MAGIC_BYTES = 10
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # As far as this the beginning of a file may be blank.
-_HEAD_BYTES = 4 << 10
+HEAD_BYTES = 4 << 10
 # If blocks do not end a line, this much of it is kept: twice the size that a record may have.
 _KEPT_BYTES = 2 << 20
 
@@ -77,7 +77,7 @@ def read_blocks(
 
 def read_head(path: Path) -> bytes:
     """Return the beginning of the content, at most 4 KiB; nothing of an empty file."""
-    return next(read_blocks(path, 0, None, _HEAD_BYTES), (b"", None))[0]
+    return next(read_blocks(path, 0, None, HEAD_BYTES), (b"", None))[0]
 
 
 def compression_of(head: bytes) -> str | None:

@@ -14,6 +14,8 @@ from livemart.land.records.runs import Lines
 from livemart.land.sources.files.blocks import BYTE_ORDER_MARK, Unended, read_blocks, read_head
 from livemart.land.sources.files.lines import READ_BYTES
 
+# Those of JSON: behind another one no array begins.
+_BLANKS = b" \t\r\n"
 # An escaped character of a string is none of the others.
 _MARK = re.compile(rb'\\.|[][{},"\n]', re.DOTALL)
 
@@ -25,7 +27,7 @@ def is_array(path: Path) -> bool:
 
 def begins_array(head: bytes) -> bool:
     """Return whether a content that begins so is an array."""
-    return head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"["
+    return head.removeprefix(BYTE_ORDER_MARK).lstrip(_BLANKS)[:1] == b"["
 
 
 def read_elements(path: Path, run_bytes: int = READ_BYTES) -> Iterator[Lines]:

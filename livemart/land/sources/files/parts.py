@@ -17,7 +17,12 @@ from livemart.land.records.misread import misread_file
 from livemart.land.records.origin import Place
 from livemart.land.records.parse import RECORD_FORMATS, FileFormat, LineFormat, parse_runs
 from livemart.land.records.runs import WHOLE, CutLine, Lines, Span
-from livemart.land.sources.files.blocks import read_head
+from livemart.land.sources.files.blocks import (
+    BYTE_ORDER_MARK,
+    HEAD_BYTES,
+    compression_of,
+    read_head,
+)
 from livemart.land.sources.files.bucket import on_this_machine
 from livemart.land.sources.files.elements import begins_array, is_array, read_elements
 from livemart.land.sources.files.lines import read_lines, split_file
@@ -63,6 +68,27 @@ class FilePart:
         if self.span.start == 0 and line_format.may_be_array and begins_array(head):
             return read_elements(path)
         return read_lines(path, self.span)
+
+
+def content_of(lines: bytes, format_name: str) -> bytes:
+    """Return lines as a file that is read as just these, whatever the first of them looks like.
+
+    It may begin as an array does, a file of another kind, or one that is compressed. Then a blank
+    line goes before it, for it would decide how all others are read.
+    """
+    record_format, head = RECORD_FORMATS[format_name], lines[:HEAD_BYTES]
+    assert isinstance(record_format, LineFormat), format_name
+    misleads = (
+        head.startswith(BYTE_ORDER_MARK)
+        or compression_of(head) is not None
+        or misread_file(head) is not None
+        or (record_format.may_be_array and begins_array(head))
+    )
+    # The first line of a format with a header is that.
+    if record_format.has_header or not misleads:
+        return lines
+    # A line end alone may well precede an array.
+    return (b"\f\n" if record_format.may_be_array else b"\n") + lines
 
 
 def parts_of(name: str, path: StoragePlace, format_name: str, digest: str = "") -> list[FilePart]:

@@ -169,3 +169,12 @@ def test_a_future_time_without_a_zone_says_that_it_was_taken_as_utc(
     assert table.column("_code_0").to_pylist() == ["FUTURE_EVENT_TIME"]
     (detail,) = table.column("_detail_0").to_pylist()
     assert detail.endswith("; no zone in the value, taken as UTC") == is_told
+
+
+def test_a_word_where_archives_have_their_mark_makes_no_archive(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b'{"n": 1}\n'.ljust(257) + b'ustar\n{"n": 2}\n')
+
+    tables = [*FilePart("a", path).read(group_of({"n": "bigint"}))]
+
+    assert [it for table in tables for it in table.column("n").to_pylist()] == [1, 2, None]

@@ -11,8 +11,8 @@ import pytest
 
 from livemart.land.records.runs import Span
 from livemart.land.sources.files import parts
-from livemart.land.sources.files.parts import FilePart, parts_of
-from tests.unit.land.records.rows import group_of, read
+from livemart.land.sources.files.parts import FilePart, content_of, parts_of
+from tests.unit.land.records.rows import good, group_of, read
 
 GROUP = group_of({"text": "string"})
 
@@ -46,3 +46,45 @@ def test_only_what_each_part_can_say_by_itself_is_split(
     assert count(content, "csv") == 1
     assert count(b"[" + b",".join([content.split(b"\n")[0]] * 20) + b"]", "json") == 1
     assert count(gzip.compress(content), "json") == 1
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        *(
+            b"[INFO] begin {",
+            b'[{"text":"c"},',
+            b"%PDF-1.7",
+            b"PK\x03\x04",
+            b"BZh91AY&SY",
+            b"\x1f\x8b",
+        ),
+        *(
+            b"\xef\xbb\xbfa",
+            b"a" * 257 + b"ustar",
+            b"a" * 255 + b"ustar\0",
+            b"a" * 256 + b"ustar\0",
+        ),
+    ],
+)
+@pytest.mark.parametrize("record_format", ["json", "text"])
+def test_the_first_line_of_what_we_write_decides_for_no_other(
+    tmp_path: Path, record_format: str, first: bytes
+) -> None:
+    group = group_of({"line" if record_format == "text" else "text": "string"}, record_format)
+    path, others = tmp_path / "a", [b'{"text":"a"}', b'{"text":"b"}']
+
+    table = read(group, path, content_of(b"\n".join([first, *others, b""]), record_format))
+
+    assert table.num_rows == 3
+    lines = [first.decode(errors="replace"), *(it.decode() for it in others)]
+    expected = ["a", "b"] if record_format == "json" else lines
+    if b"\0" in first or b"\x8b" in first:
+        expected = expected[-2:]
+    assert good(table, *group.schema.names) == expected
+
+
+def test_other_lines_are_written_as_they_are() -> None:
+    assert content_of(b'\n{"a":1}\n', "json") == b'\n{"a":1}\n'
+    assert content_of(b"[a]\n", "text") == b"[a]\n"
+    assert content_of(b"\xef\xbb\xbfid,%PDF-\n", "csv") == b"\xef\xbb\xbfid,%PDF-\n"
