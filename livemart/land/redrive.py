@@ -122,7 +122,9 @@ class Redrive:
     def _write_down(
         self, relation: str, source: SourceTable, header: bytes, records: Sequence[Redriven]
     ) -> StoragePlace:
-        lines = [*([header] if header else []), *(record.content for record in records)]
+        # A header that was refused has a letter, too, and is no row under itself.
+        rows = (record.content for record in records if record.content != header)
+        lines = [*([header] if header else []), *rows]
         content_lines = b"".join(line + b"\n" for line in lines)
         data = content_of(content_lines, source.record_rules.format)
         keys = [letter_key(record.letter) for record in records]

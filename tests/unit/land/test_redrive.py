@@ -256,6 +256,27 @@ def test_a_header_that_is_no_text_is_exported_as_text_that_is_read_back(shop: Me
     assert {header for _, header in contents.values()} == {b"id,n,\xe9"}
 
 
+def test_a_header_is_no_row_when_its_source_knows_its_columns(tmp_path: Path) -> None:
+    before, after = (
+        source("t", dict.fromkeys(names, "string"), format="csv", path="t/*.csv")
+        for names in ("x", ("x", "id", "n"))
+    )
+    shop = Mended(None, tmp_path, [before])
+    shop.deliver_and_land("t/1.csv", "id,n\na,1\n")
+    shop.deliver_and_land("t/2.csv", "b,2\nc,3\n")
+    lines, _ = shop.export()
+    # One of the files has no header: its first line is a record.
+    given = [json.loads(line) for line in lines]
+    given = [it | ({"header": "id,n"} if it["header"] == "b,2" else {}) for it in given]
+
+    shop = Mended(None, tmp_path, [after], batch=shop.batch, seen=shop.seen)
+    counts = shop.redrive([json.dumps(it) for it in given])
+    shop.land_waiting()
+
+    assert counts.records == 4
+    assert shop.rows("t", "id", "n") == [("a", "1"), ("b", "2"), ("c", "3")]
+
+
 def test_an_export_that_is_none_is_refused_before_anything_is_handed_over(shop: Mended) -> None:
     shop.deliver_and_land("notes/1.jsonl", "{broken\n")
     (line,), _ = shop.export()
