@@ -339,6 +339,8 @@ class Spool:
         if self.source.record_rules.format != "csv":
             return self._waiting.rfind(b"\n") + 1
         if not self._header:
+            # Blank lines before a header are none.
+            self._waiting = self._waiting.lstrip()
             end = _end_of_first(self._waiting)
             self._header = bytes(self._waiting[:end])
             del self._waiting[:end]

@@ -335,6 +335,16 @@ def test_a_line_that_begins_a_file_swallows_none_behind_it(tmp_path: Path) -> No
     assert counts.records == 4
 
 
+def test_the_header_behind_blank_lines_is_that_of_every_file(tmp_path: Path) -> None:
+    out, counts = spool(tmp_path, "csv")
+    for text in ("\n \nid,note\n1,a\n", "2,b\n"):
+        out.write(text.encode())
+        out.flush()
+
+    assert landed(tmp_path, "csv") == ([(1, "a"), (2, "b")], 0)
+    assert counts.records == 2
+
+
 def test_what_is_no_whole_line_waits(tmp_path: Path) -> None:
     out, counts = spool(tmp_path)
 
