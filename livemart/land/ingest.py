@@ -28,7 +28,6 @@ import pyarrow as pa
 
 from livemart.errors import ConfigError, ConfigErrors, SourceError, nearest
 from livemart.land.hand_over import hand_over_below, hand_over_copy
-from livemart.land.records.csv_rows import split_records
 from livemart.land.records.judge import Group, refused_by, verdict
 from livemart.land.records.origin import Place
 from livemart.land.records.parse import RECORD_FORMATS, LineFormat, parse_runs
@@ -350,22 +349,29 @@ class Spool:
         data = bytes(self._waiting[:end])
         del self._waiting[:end]
         self.waiting_since = self.clock() if self._waiting else None
-        if not data.strip():
+        record_format = self.source.record_rules.format
+        if not any(records_of(data, record_format)):
             return
         name = name_for(self.source.arrival.path, new_stem())
-        content = content_of(self._header + data, self.source.record_rules.format)
+        content = content_of(self._header + data, record_format)
         hand_over_below(self.landing, name, content)
         self.counts.files += 1
         self.counts.size += len(data)
-        lines = list(enumerate((self._header + data).split(b"\n"), 1))
         if self.judges:
             group, place = group_of(self.source), Place(name)
+            lines = list(enumerate((self._header + data).split(b"\n"), 1))
             for table in parse_runs(group, place, [Lines(lines)]):
                 count_judged(table, self.counts)
-        elif self.source.record_rules.format == "csv":
-            self.counts.records += sum(1 for _ in split_records(lines)) - 1
         else:
-            self.counts.records += sum(1 for _, line in lines if line.strip())
+            count = sum(1 for _ in records_of(self._header + data, record_format))
+            self.counts.records += count - (record_format == "csv")
+
+
+def records_of(data: bytes, record_format: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the records of lines, each with the number of its first line."""
+    line_format = RECORD_FORMATS[record_format]
+    assert isinstance(line_format, LineFormat), record_format
+    return line_format.split(enumerate(data.split(b"\n"), 1))
 
 
 def group_of(source: SourceTable) -> Group:

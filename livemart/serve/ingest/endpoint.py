@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from livemart.land.group_commit import GroupCommit, IngestBusyError, IngestRequest, KeyReusedError
-from livemart.land.ingest import group_of, read_project
+from livemart.land.ingest import group_of, read_project, records_of
 from livemart.land.ingested_keys import IngestedKeys
 from livemart.land.records.judge import refused_by, verdict
 from livemart.land.records.origin import Place
@@ -175,7 +175,8 @@ def _take(table: SourceTable, body: bytes, form: str, key: str | None) -> Ingest
         content, is_open = _lines_of_json(content)
         if is_open:
             raise _refused(["the array does not end"])
-    lines = [(number, line) for number, line in enumerate(content.split(b"\n"), 1) if line.strip()]
+    all_lines, record_format = enumerate(content.split(b"\n"), 1), table.record_rules.format
+    lines = [(number, line) for number, line in all_lines if any(records_of(line, record_format))]
     if not lines:
         raise _refused(["there is none"])
     mistakes, count = [], 0

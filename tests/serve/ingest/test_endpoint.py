@@ -84,9 +84,9 @@ def test_records_are_durable_when_the_answer_comes(sender: Sender, form: str, co
 
 def test_one_object_and_lines_of_text_are_taken(sender: Sender) -> None:
     assert sender.post("notes", '{"id":\n"a"}', "application/json").json()["records"] == 1
-    assert sender.post("lines", "one\ntwo\n", "text/plain").json()["records"] == 2
+    assert sender.post("lines", "one\n\n \ntwo\n", "text/plain").json()["records"] == 3
 
-    assert sender.stored("lines") == ["one\ntwo\n"]
+    assert sender.stored("lines") == ["one\n \ntwo\n"]
 
 
 def test_a_key_makes_a_request_safe_to_send_again(sender: Sender) -> None:

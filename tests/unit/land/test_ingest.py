@@ -345,6 +345,20 @@ def test_the_header_behind_blank_lines_is_that_of_every_file(tmp_path: Path) -> 
     assert counts.records == 2
 
 
+def test_a_text_of_blanks_is_a_record_like_any_other(tmp_path: Path) -> None:
+    table = source("notes", {"line": "string"}, format="text", path="text/*.in")
+    counts, shop = SpoolCounts(), Shop(None, tmp_path, [table])
+    out = Spool(shop.folder, table, counts)
+    for text in ("  \n", "a\n\n \n", "\n"):
+        out.write(text.encode())
+        out.flush()
+
+    shop.land(0, *sorted(shop.folder.glob("*/*")))
+
+    assert sorted(shop.rows("notes", "line")) == [(" ",), ("  ",), ("a",)]
+    assert (counts.records, counts.files) == (3, 2)
+
+
 def test_what_is_no_whole_line_waits(tmp_path: Path) -> None:
     out, counts = spool(tmp_path)
 
