@@ -143,7 +143,7 @@ def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
     with reported_errors(flags) as settings:
         from livemart.delta.warehouse import Warehouse
         from livemart.inspect.letter_export import chosen_rows, named_letters, read_exported
-        from livemart.land.redrive import Redrive, RedriveCounts, mended
+        from livemart.land.redrive import Redrive, RedriveCounts, mended_and_closed
 
         warehouse, sources = Warehouse(settings.warehouse), _sources(settings)
         contents = {} if file is None else read_exported(file)
@@ -155,7 +155,7 @@ def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
             if dry_run:
                 counts = RedriveCounts()
                 for rows in letters.values():
-                    ready = mended(settings.landing, sources, rows, contents, counts)
+                    ready = mended_and_closed(settings.landing, sources, rows, contents, counts)
                     counts.records += sum(map(len, ready.values()))
             else:
                 counts = driver.redrive(sources, letters, contents)

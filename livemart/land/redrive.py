@@ -96,7 +96,8 @@ class Redrive:
         """
         counts = RedriveCounts()
         for relation, rows in letters.items():
-            for source, records in mended(self._landing, sources, rows, contents, counts).items():
+            ready = mended_and_closed(self._landing, sources, rows, contents, counts)
+            for source, records in ready.items():
                 counts.files += self._hand_over(relation, sources[source], records)
                 counts.records += len(records)
         return counts
@@ -200,6 +201,26 @@ def mended(
                     content = content.replace(b"\n", b" ")
                 ready.setdefault(relation, []).append(Redriven(letter, content, header))
     return ready
+
+
+def mended_and_closed(
+    landing: StoragePlace,
+    sources: Mapping[str, SourceTable],
+    letters: Sequence[Mapping[str, Any]],
+    contents: Mapping[tuple[Any, ...], tuple[bytes, bytes | None]],
+    counts: RedriveCounts,
+) -> dict[str, list[Redriven]]:
+    """Return what `mended` does, but for records of CSV with a quote that is not closed.
+
+    Together two of them could be one row of two lines.
+    """
+    closed = {}
+    for relation, ready in mended(landing, sources, letters, contents, counts).items():
+        closed[relation] = [it for it in ready if not it.header or it.content.count(b'"') % 2 == 0]
+        if open_count := len(ready) - len(closed[relation]):
+            reason = f"{relation}: a quote is not closed: correct the record in an export"
+            counts.left[reason] += open_count
+    return closed
 
 
 def _why_not(source: SourceTable | None) -> str | None:

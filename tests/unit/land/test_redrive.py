@@ -277,6 +277,21 @@ def test_a_header_is_no_row_when_its_source_knows_its_columns(tmp_path: Path) ->
     assert shop.rows("t", "id", "n") == [("a", "1"), ("b", "2"), ("c", "3")]
 
 
+def test_two_records_with_a_quote_each_are_not_made_one_row(shop: Mended) -> None:
+    shop.deliver_and_land("table/1.csv", 'n,id\n1,"a\n')
+    shop.deliver_and_land("table/2.csv", 'n,id\n2,b"\n')
+    lines, _ = shop.export()
+
+    counts = shop.redrive()
+    again = shop.redrive(mend(lines, '"', ""))
+    shop.land_waiting()
+
+    reason = "bronze.table: a quote is not closed: correct the record in an export"
+    assert (counts.records, counts.left) == (0, {reason: 2})
+    assert again.records == 2
+    assert shop.rows("table", "id", "n") == [("a", 1), ("b", 2)]
+
+
 def test_an_export_that_is_none_is_refused_before_anything_is_handed_over(shop: Mended) -> None:
     shop.deliver_and_land("notes/1.jsonl", "{broken\n")
     (line,), _ = shop.export()
