@@ -16,7 +16,7 @@ from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.equi_keys import EquiKey
 from livemart.plan.relations.generate import over_subquery
 from livemart.plan.relations.key_query import KeyQuery, key_query
-from livemart.plan.relations.kinds import ValueKind, are_alike
+from livemart.plan.relations.kinds import DATE, TIMES, ValueKind, are_alike
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -115,16 +115,24 @@ class Join(Relation):
     def _translated(self, expr: Expr, target: Literal["left", "right"]) -> Expr | None:
         """Return `expr` itself, or the key that a match makes equal to it.
 
-        Equal values need not look alike (7 and '07'): so no expression over a key is translated.
+        Equal values need not look alike (7 and '07'): so no expression over a key is translated,
+        and no key whose sides are of two types. '07' equals 7, and 7 equals '7', in a chain of
+        joins whose ends differ.
         """
         if self.side(expr) in (target, "none"):
             return expr
         text = sql_of(expr)
         for key in self.keys:
             joined, other = (key.left, key.right) if target == "right" else (key.right, key.left)
-            if sql_of(joined) == text:
+            if sql_of(joined) == text and self._is_of_one_value(key):
                 return other
         return None
+
+    def _is_of_one_value(self, key: EquiKey) -> bool:
+        """Return True if a value of either side equals one value of the other at most."""
+        kinds = {self.left.value_kind(key.left), self.right.value_kind(key.right)}
+        # A date is the moment at which it begins.
+        return are_alike(kinds) or (DATE in kinds and kinds <= TIMES)
 
     # The four questions ------------------------------------------------------------------------
 

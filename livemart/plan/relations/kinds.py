@@ -24,7 +24,7 @@ _INTERVAL = "interval"
 
 TEXT, NUMBER = key_kind(pa.string()), key_kind(pa.int64())
 _FLOATS = (key_kind(pa.float32()), key_kind(pa.float64()))
-_DATE, _TIMESTAMP = key_kind(pa.date32()), key_kind(pa.timestamp("us", tz="UTC"))
+DATE, _TIMESTAMP = key_kind(pa.date32()), key_kind(pa.timestamp("us", tz="UTC"))
 _FIXED = re.compile(r"int\d+|decimal128\((\d+), .*")
 
 _CASTS = {
@@ -34,12 +34,12 @@ _CASTS = {
     exp.DataType.Type.DOUBLE: _FLOATS[1],
     exp.DataType.Type.BOOLEAN: key_kind(pa.bool_()),
     exp.DataType.Type.BINARY: key_kind(pa.binary()),
-    exp.DataType.Type.DATE: _DATE,
+    exp.DataType.Type.DATE: DATE,
     exp.DataType.Type.TIMESTAMPTZ: _TIMESTAMP,
     exp.DataType.Type.TIMESTAMPLTZ: _TIMESTAMP,
     exp.DataType.Type.TIMESTAMPNTZ: key_kind(pa.timestamp("us")),
 }
-_TIMES = frozenset({_DATE, _TIMESTAMP, _CASTS[exp.DataType.Type.TIMESTAMPNTZ]})
+TIMES = frozenset({DATE, _TIMESTAMP, _CASTS[exp.DataType.Type.TIMESTAMPNTZ]})
 # By the parser's names.
 _CALLS = {
     **dict.fromkeys(
@@ -58,7 +58,7 @@ _CALLS = {
         NUMBER,
     ),
     **dict.fromkeys(
-        ("ts_or_ds_to_date", "ts_or_ds_add", "date_trunc", "last_day", "next_day"), _DATE
+        ("ts_or_ds_to_date", "ts_or_ds_add", "date_trunc", "last_day", "next_day"), DATE
     ),
     "timestamp_trunc": _TIMESTAMP,
     **dict.fromkeys(("make_interval", "make_dt_interval", "make_ym_interval"), _INTERVAL),
@@ -224,7 +224,7 @@ def _may_be_time(expr: exp.Expr, kind: ValueKind) -> bool:
         # Arithmetic of an unknown kind is of numbers or texts.
         is_number = isinstance(expr, (exp.Literal, *ARITHMETIC))
         return not is_number and (function_name(expr) or expr.key) not in _NUMBERS
-    return kind == _INTERVAL or kind in _TIMES
+    return kind == _INTERVAL or kind in TIMES
 
 
 def _of_call(call: exp.Expr, kind: Callable[[exp.Expr], ValueKind]) -> ValueKind:
@@ -237,7 +237,7 @@ def _of_call(call: exp.Expr, kind: Callable[[exp.Expr], ValueKind]) -> ValueKind
     if name in _LIKE_FIRST:
         return kind(first)
     if name in _PARTS or isinstance(call, exp.DPipe):
-        return _in(kind(first), lambda it: TEXT if it in (TEXT, NUMBER, _DATE) else UNKNOWN)
+        return _in(kind(first), lambda it: TEXT if it in (TEXT, NUMBER, DATE) else UNKNOWN)
     # Such as a struct or an array that holds one.
     holds_interval = any(kind(part) == _INTERVAL for part in call.iter_expressions())
     return _INTERVAL if holds_interval else UNKNOWN

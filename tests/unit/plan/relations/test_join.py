@@ -12,6 +12,7 @@ from livemart.plan.planner import plan_query
 from livemart.plan.relations.equi_keys import EquiKey
 from livemart.plan.relations.join import Join
 from livemart.plan.relations.key_query import KeyQuery
+from tests.unit.plan.simulation import Simulation
 
 _COLUMNS = {"s.a": ("id", "x"), "s.b": ("code", "v"), "s.c": ("id", "v")}
 
@@ -150,3 +151,38 @@ def test_the_type_of_a_key_is_the_one_of_the_value_that_is_selected_below(
 
     assert plan.unique_key == key
     assert plan.kinds == {"id": "string", "v": "number"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select c.k, max(a.x) as m from s.a join s.b on a.k = b.k join s.c on b.k = c.k group by 1",
+        "select a.k, count(distinct c.z) as n from s.a join s.b on a.k = b.k"
+        " join s.c on b.k = c.k group by 1",
+        "select a.k, max((select max(c.z) from s.c join s.b on c.k = b.k where b.k = a.k)) as m"
+        " from s.a group by 1",
+    ],
+)
+@pytest.mark.parametrize(
+    ("changed", "row"), [("s.a", ("07", 9)), ("s.b", (8,)), ("s.c", ("007", 3))]
+)
+def test_a_key_is_not_followed_through_a_number_to_another_text(
+    query: str, changed: str, row: tuple[object, ...]
+) -> None:
+    # '07' equals 7, and 7 equals '7' and '007': no two of the texts are equal.
+    types = {"s.a": {"k": "s", "x": "i"}, "s.b": {"k": "i"}, "s.c": {"k": "s", "z": "i"}}
+    words = {"s": "string", "i": "number"}
+    inputs = Inputs(
+        columns={relation: tuple(columns) for relation, columns in types.items()},
+        kinds={
+            relation: {name: words[it] for name, it in columns.items()}
+            for relation, columns in types.items()
+        },
+    )
+    old: dict[str, list[tuple[object, ...]]]
+    old = {"s.a": [("07", 5)], "s.b": [(7,)], "s.c": [("7", 2)]}
+    new = {**old, changed: [*old[changed], row]}
+    plan = plan_query(query, inputs)
+
+    assert plan.region is not None
+    assert list(Simulation(types).faults(plan, old, new)) == []
