@@ -28,6 +28,7 @@ from livemart.plan.relations.clock import OF_ANY_TYPE, clock_value, clock_values
 from livemart.plan.relations.equi_keys import equi_keys
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join, JoinKind
+from livemart.plan.relations.kinds import UNKNOWN, ValueKind, common_kind, value_kind
 from livemart.plan.relations.relation import Expr, Relation, Scan, bare, column, replaced
 from livemart.plan.relations.spelled_rows import InlineRows
 from livemart.plan.sql.determinism import function_name, line_of
@@ -159,7 +160,8 @@ class FromClause:
             if not names:
                 raise unsupported("VALUES without column names", item)
             refuse_subqueries(item)
-            return InlineRows(f"select * from {sql_of(item)}", names, item.alias_or_name)
+            query, kinds = f"select * from {sql_of(item)}", _kinds_of(item, names)
+            return InlineRows(query, names, item.alias_or_name, kinds)
         raise unsupported(f"{sql_of(item)[:60]} in FROM", item)
 
     def _joined(
@@ -307,6 +309,17 @@ class FromClause:
         refuse_subqueries(generator)
         self.read_for_values(generator)
         return Generate(relation, generator, lateral.alias, names, outer=outer)
+
+
+def _kinds_of(values: exp.Values, names: Sequence[str]) -> dict[str, ValueKind]:
+    """Return the kind of each column of VALUES whose rows are in brackets, NULL aside."""
+    columns = zip(*(row.expressions for row in values.expressions), strict=False)
+    return {
+        name: common_kind(
+            value_kind(value, lambda _: UNKNOWN) for value in column if value != exp.null()
+        )
+        for name, column in zip(names, columns, strict=False)
+    }
 
 
 def _generator_of(lateral: Expr) -> Expr | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
 
 from livemart.plan.relations.generate import over_subquery
 from livemart.plan.relations.key_query import KeyQuery, key_query
+from livemart.plan.relations.kinds import UNKNOWN, ValueKind
 from livemart.plan.relations.relation import Expr, Relation, Restrictions, Scan, Want, columns_of
 from livemart.plan.sql.written import sql_of
 
@@ -27,10 +30,17 @@ class InlineRows(Relation):
     read: orders, all rows
     """
 
-    def __init__(self, query: str, names: tuple[str, ...], qualifier: str = "") -> None:
+    def __init__(
+        self,
+        query: str,
+        names: tuple[str, ...],
+        qualifier: str = "",
+        kinds: Mapping[str, ValueKind] | None = None,
+    ) -> None:
         self.query = query
         self.names = names
         self.qualifier = qualifier
+        self._kinds = kinds or {}
 
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
         return True
@@ -50,3 +60,6 @@ class InlineRows(Relation):
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return []
+
+    def _kind_of_column(self, reference: exp.Column) -> ValueKind:
+        return self._kinds.get(reference.name, UNKNOWN)

@@ -186,3 +186,16 @@ def test_a_key_is_not_followed_through_a_number_to_another_text(
 
     assert plan.region is not None
     assert list(Simulation(types).faults(plan, old, new)) == []
+
+
+@pytest.mark.parametrize(("values", "reads"), [("(7), (null)", ["k"]), ("('7'), ('07')", [])])
+def test_rows_are_read_by_a_spelled_out_key_of_their_type(values: str, reads: list[str]) -> None:
+    plan = plan_query(
+        f"select v.k, max(b.x) as m from (values {values}) as v (k) left join s.b on v.k = b.k"
+        " group by v.k",
+        Inputs(columns={"s.b": ("k", "x")}, kinds={"s.b": {"k": "number", "x": "number"}}),
+    )
+
+    assert plan.region is not None
+    (restriction,) = plan.region.restrictions[0]
+    assert [name for _, name, _ in restriction.keys] == reads
