@@ -88,7 +88,7 @@ def plan_varying(
         inputs: its views are as of this run.
     """
     whole = plan_query(text, inputs, planned)
-    if (flat := whole.flat) is None:
+    if (flat := whole.whole) is None:
         return replace(whole, strategy=Full((*whole.reasons, VARIES), is_volatile=True))
     try:
         flats = [flat, *(flatten(*other) for other in others)]

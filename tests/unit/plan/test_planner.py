@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livemart.plan.plan import Full, Inputs
-from livemart.plan.planner import plan_query
+from livemart.plan.planner import PlannedQueries, plan_query, plan_varying
 
 INPUTS = Inputs(columns={"s.sales": ("shop", "amount", "sold_at")})
 
@@ -42,3 +42,18 @@ def test_a_column_that_none_of_two_tables_is_known_to_have_is_named() -> None:
         (reason,) = plan.reasons
         assert reason.message == "no table that the query reads is known to have the column city"
         assert reason.suggestion is not None
+
+
+def test_the_run_of_a_query_that_is_cut_stamps_its_sql_as_one() -> None:
+    stamped, deciding = (
+        [f"select count(distinct shop) as n, '{run}' as run from s.sales {where}" for run in "ab"]
+        for where in ("", "where amount > {}")
+    )
+    deciding = [text.format(number) for number, text in enumerate(deciding)]
+
+    for now, other in (stamped, deciding):
+        assert plan_query(now, INPUTS).steps is not None
+        plan = plan_varying(now, [(other, {})], INPUTS, PlannedQueries())
+        flat = plan.stamped or plan.flat
+        assert flat is not None
+        assert flat.relations == ("s.sales",)
