@@ -121,12 +121,12 @@ def lists_decide_rows(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> boo
         return _by_order(item, inherited)
 
     taken = _columns_of(flat, columns, {}, word_of, _alike)
-    is_distinct = any(
+    # SQL that only Spark can take apart has no columns here, and is not walked.
+    return bool(decided) or any(
         isinstance(node, exp.Distinct)
         or (isinstance(node, exp.SetOperation) and bool(node.args.get("distinct")))
-        for node in parse(flat.text).walk()
+        for node in (parse(flat.text).walk() if taken else ())
     )
-    return bool(decided) or (bool(taken) and is_distinct)
 
 
 def _columns_of(

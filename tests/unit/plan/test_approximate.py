@@ -10,7 +10,7 @@ from livemart.plan.approximate import (
     columns_by_order,
     lists_decide_rows,
 )
-from livemart.plan.sql.flatten import flatten
+from livemart.plan.sql.flatten import Flat, flatten
 
 COLUMNS = {"m.orders": ("shop_id", "customer_id", "amount"), "m.sketches": ("shop_id", "sketch")}
 
@@ -140,3 +140,9 @@ def test_a_list_may_decide_which_rows_there_are(sql: str, expected: bool) -> Non
     text = f"with a as (select shop_id, collect_list(amount) as x from m.orders group by 1) {sql}"
 
     assert lists_decide_rows(flatten(text, {}), COLUMNS) is expected
+
+
+def test_sql_that_only_spark_can_take_apart_has_no_list_that_decides() -> None:
+    flat = Flat(("from m.orders |> aggregate count(*) as n group by shop_id",))
+
+    assert not lists_decide_rows(flat, COLUMNS)
