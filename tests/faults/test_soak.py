@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -41,12 +42,16 @@ _MODELS = {
         from {ORDERS}""",
 }
 _WARM = 20
+# Spark's pools, as HotSpot shortens the names of their threads for the kernel. They start a thread
+# for each task though others are idle, up to a bound (128 to 1,024).
+_GROWING_POOLS = ("block-m", "broadca", "ResultQ", "shuffle")
 
 
 @dataclass(frozen=True)
 class Sample:
     """The resources that a stream holds after one micro-batch, of Python and the JVM together.
 
+    `threads`: without those of Spark's growing pools.
     `state_files`: of livemart's own state, apart from the log of snapshots, a Delta table whose
     history is kept for days. Spark keeps 100 batches of its checkpoint, landing 1,000 manifests.
     """
@@ -96,7 +101,7 @@ class Soak(Silent):
         logs = self.run.project / "logs"
         return Sample(
             descriptors=sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in self._pids),
-            threads=sum(len(os.listdir(f"/proc/{pid}/task")) for pid in self._pids),
+            threads=sum(_threads(pid) for pid in self._pids),
             state_files=sum(1 for path in _files(state) if "snapshots" not in path.parts),
             log_bytes=sum(path.stat().st_size for path in _files(logs)),
             rss_bytes=sum(_rss_bytes(pid) for pid in self._pids),
@@ -167,6 +172,15 @@ def _medians(samples: list[Sample], what: str, width: int) -> tuple[float, float
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def _threads(pid: int) -> int:
+    count = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        # One may have ended.
+        with suppress(OSError):
+            count += not (thread / "comm").read_text().startswith(_GROWING_POOLS)
+    return count
 
 
 def _rss_bytes(pid: int) -> int:
