@@ -62,6 +62,7 @@ def attached(
     from dbt.config.project import Project
     from dbt.contracts.graph.manifest import Manifest
     from dbt.graph.selector import NodeSelector
+    from dbt.parser.manifest import ManifestLoader
     from dbt.task.compile import CompileTask
 
     _know_all()
@@ -71,6 +72,7 @@ def attached(
         (SparkRelation, "__post_init__", lambda relation: None),
         (Manifest, "use_microbatch_batches", lambda *_, **__: False),
         (Project, "get_default_selector_name", lambda _: None),
+        (ManifestLoader, "skip_partial_parsing_because_of_macros", _reading_all(ManifestLoader)),
         (CompileTask, "raise_on_first_error", lambda task: False),
         (CompileTask, "_mark_dependent_errors", _going_on_after_errors(CompileTask)),
         *_taking_down(questions),
@@ -288,6 +290,22 @@ def _going_on_after_errors(kind: Any) -> Callable[..., None]:
             mark(task, *arguments)
 
     return marked
+
+
+def _reading_all(kind: Any) -> Callable[[Any], bool]:
+    """Return a replacement by which dbt reads all files again if one was added or deleted.
+
+    dbt 1.11.16 would read the new file alone, without its entry in YAML that has not changed. The
+    node would have no contract, description or data tests (dbt-core 10461).
+    """
+    is_all = kind.skip_partial_parsing_because_of_macros
+
+    def is_all_read(loader: Any) -> bool:
+        files = loader.partial_parser.file_diff if loader.partial_parser else {}
+        changes = ("added", "deleted", "deleted_schema_files")
+        return any(files.get(change) for change in changes) or bool(is_all(loader))
+
+    return is_all_read
 
 
 def _taking_down(log: QuestionLog) -> list[Replacement]:

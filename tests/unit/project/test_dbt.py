@@ -146,6 +146,23 @@ def test_data_tests_of_a_disabled_model_are_disabled_as_well(project: Project) -
     assert all(test.compiled_code for test in project.tests.values())
 
 
+def test_a_model_has_its_entry_in_yaml_whichever_file_was_written_first(jaffle: Path) -> None:
+    """dbt 1.11.16 keeps neither contract nor data tests if its YAML was there before its SQL."""
+    entry = {
+        "name": "later",
+        "config": {"contract": {"enforced": True}},
+        "columns": [{"name": "id", "data_type": "int", "data_tests": ["unique"]}],
+    }
+    (jaffle / "models" / "later.yml").write_text(yaml.safe_dump({"models": [entry]}))
+    Dbt(jaffle).parse()
+    (jaffle / "models" / "later.sql").write_text("select 1 as id")
+
+    project, _ = Dbt(jaffle).parse()
+
+    assert project.models["model.jaffle.later"].is_contracted
+    assert [it.name for it in project.tests.values() if "later" in it.name] == ["unique_later_id"]
+
+
 @pytest.mark.extended
 def test_whatever_dbt_calls_disabled_is_no_part_of_the_project(
     jaffle: Path, project: Project
