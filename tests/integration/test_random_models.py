@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from tests.disagreeing_values import ZONES
 from tests.equivalence.recomputed import differing
 from tests.integration.mini import Mini, visit
 from tests.integration.random_models import DRAWN, DRAWN_MODEL, NAMES, SALES, random_model
-from tests.integration.test_readings import FEWEST, batches
+from tests.integration.test_readings import batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,16 +41,11 @@ def refresh_and_verify(
     spark: SparkSession,
     folder: Path,
     seeds: range,
-    besides: Mapping[str, str] | None = None,
     *,
-    is_short: bool = False,
     zone: str = "UTC",
     lane: str = "auto",
 ) -> None:
-    """Refresh one project of random models and others; those that Spark refuses are left out.
-
-    A short run refreshes by two batches at a time, and compares at its end.
-    """
+    """Refresh one project of random models; those that Spark refuses are left out."""
     folder.mkdir(exist_ok=True)
     mini = Mini(spark, folder, flags={"lane": lane})
     mini.set_zone(zone)
@@ -61,11 +55,7 @@ def refresh_and_verify(
     mini.edit("models/drawn.sql", DRAWN_MODEL)
     for seed, text in known.items():
         mini.edit(f"models/random_{seed}.sql", text)
-    for name, text in (besides or {}).items():
-        mini.edit(f"models/{name}.sql", text)
     first, *later = batches()
-    if is_short:
-        later = [one + another for one, another in zip(later[::2], later[1::2], strict=True)]
     mini.deliver("sales", *first)
     mini.deliver("visits", visit("a"))
     mini.build()
@@ -75,14 +65,7 @@ def refresh_and_verify(
 
         reasons = {name: state.reason for name, state in mini.newest.models.items()}
         assert "STRATEGY_FAILED" not in reasons.values(), f"seeds {seeds}: {reasons}"
-        if number == len(later) - 1 or not is_short:
-            assert list(differing(mini)) == [], f"seeds {seeds}, batch {number}"
-
-
-def test_a_few_odd_and_random_models_hold_the_rows_of_their_text(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    refresh_and_verify(spark, tmp_path, range(2), FEWEST, is_short=True, zone=ZONES[1])
+        assert list(differing(mini)) == [], f"seeds {seeds}, batch {number}"
 
 
 @pytest.mark.extended

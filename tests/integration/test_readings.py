@@ -115,15 +115,6 @@ NESTED = {
 }
 
 
-# One of each kind, for the shortest of these tests.
-FEWEST = {
-    "escapes": PRINTED["escapes"],
-    "session_of_shop": ELASTIC["session_of_shop"],
-    "frame_below_left_join": ELASTIC["frame_below_left_join"],
-    "map_counted": NESTED["map_counted"],
-}
-
-
 def batches() -> list[list[dict[str, Any]]]:
     """Return records of sales: new, corrected, moved in time, between two others, deleted."""
     return [

@@ -124,6 +124,7 @@ def stream(terminal: Commands) -> Iterator[Running]:
         running.kill()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("terminal", [PROJECT], indirect=True)
 def test_a_dbt_build_beside_the_stream_succeeds_and_never_stops_it(
     terminal: Commands, stream: Running
