@@ -19,7 +19,7 @@ from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.sql.determinism import is_unsteady
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
-from livemart.plan.sql.used_columns import reads_every_column
+from livemart.plan.sql.used_columns import open_names
 from livemart.plan.stored_queries import StoredQuery, stored_queries
 from livemart.plan.strategies.signed import Append, Signed
 from livemart.project.graph import OVERALL_WATERMARK, DataTest, Model, Project
@@ -169,7 +169,7 @@ def _may_need(plan: Plan, flat: Flat, relation: str, column: str) -> bool:
         for occurrence in flat.occurrences
         if occurrence.relation == relation
     ]
-    if None in needed and (reads_every_column(flat) or column.lower() in flat.text.lower()):
+    if None in needed and (open_names(flat) is None or column.lower() in flat.text.lower()):
         return True
     return not needed or any(column.lower() in (names or ()) for names in needed)
 

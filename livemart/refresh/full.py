@@ -65,7 +65,8 @@ def refresh_full(
     """Recompute a query from all rows of its inputs; commit the difference, or replace the table.
 
     The table is replaced if it does not exist, or is too large for the difference to be taken in
-    memory. It is also replaced if its columns have other names or types than the SQL yields now.
+    memory. It is also replaced if its columns have other names, types or places than the SQL yields
+    now. A table with a contract has the order of the contract, as dbt makes it.
 
     Raises:
         ModelFailedError: the model does not keep its contract.
@@ -84,8 +85,11 @@ def refresh_full(
             if not is_own_fault(error):
                 raise
             failure = error
+    text = full_query(query, inputs)
+    if order := _contract_order(query):
+        text = f"select {', '.join(map(quoted, order))} from ({text}) as q"
     commit = context.lane_of(query.session).overwrite(
-        relation, full_query(query, inputs), tag, partition_by=query.partition_by
+        relation, text, tag, partition_by=query.partition_by
     )
     if failure is not None and getattr(failure, "code", "") not in _ONLY_BY_SPARK:
         context.between_batches.own_faults.report(
@@ -174,13 +178,13 @@ def _difference(
     tables = _pinned_tables(plan, inputs)
     if tables is not None and _are_few(context, plan, stored, tables):
         try:
-            return _difference_in_arrow(context, spark, plan, stored, tables)
+            return _difference_in_arrow(context, spark, query, stored, tables)
         except RefreshError as error:
             # A file shows only when it is read that Spark alone can read it.
             if error.code not in ("CDF_UNAVAILABLE", "TABLE_NOT_READABLE"):
                 raise
     text = _pinned_query(query, query.flat, inputs)
-    return _difference_in_spark(spark, plan, text, stored, tables)
+    return _difference_in_spark(spark, query, text, stored, tables)
 
 
 def _pinned_tables(plan: Plan, inputs: PinnedInputs) -> Mapping[str, PinnedTable] | None:
@@ -213,16 +217,17 @@ def _are_few(
 def _difference_in_arrow(
     context: BatchContext,
     spark: SparkSession,
-    plan: Plan,
+    query: StoredQuery,
     stored: PinnedTable,
     tables: Mapping[str, PinnedTable],
 ) -> pa.Table | None:
     """Return the result of `_difference`, computed from rows in memory."""
-    assert plan.flat is not None
+    flat = query.plan.flat
+    assert flat is not None
     prefix = f"__{stored.relation.replace('.', '__')}_{context.batch_id}"
     with closing(BatchViews(spark, prefix, context.between_batches.views)) as views:
-        frame = views.frame(plan.flat.over(lambda mention: views.whole(tables[mention.relation])))
-        if not _is_like(frame.schema, stored):
+        frame = views.frame(flat.over(lambda mention: views.whole(tables[mention.relation])))
+        if not _is_like(frame.schema, query, stored):
             return None
         # Few rows may be joined to many; one more than is kept tells.
         rows = rows_of(frame.limit(ROWS_IN_MEMORY + 1))
@@ -237,33 +242,42 @@ def _difference_in_arrow(
 
 def _difference_in_spark(
     spark: SparkSession,
-    plan: Plan,
+    query: StoredQuery,
     text: str,
     stored: PinnedTable,
     tables: Mapping[str, PinnedTable] | None,
 ) -> pa.Table | None:
     """Return the result of `_difference`, computed from tables that Spark reads."""
-    if not _is_like(spark.sql(text).schema, stored):
+    if not _is_like(spark.sql(text).schema, query, stored):
         return None
     schema = stored.schema
     listed = ", ".join(quoted(name) for name in schema.names)
     part = f"select {typed_columns(schema, stored.blank_columns)} from ({text}) as q"
     sides = [(part, 0, 1), (f"select {listed} from {stored.sql}", 1, 0)]
-    if plan.flat is not None and tables is not None:
-        places = len(plan.flat.occurrences) + 1
+    if query.plan.flat is not None and tables is not None:
+        places = len(query.plan.flat.occurrences) + 1
         spark = session_for(spark, (stored, *tables.values()), places, [text])
     # One more than is kept: the table is replaced then.
     limit = f" limit {ROWS_IN_MEMORY + 1}"
     return rows_of(spark.sql(str(counted_difference(schema, sides)) + limit))
 
 
-def _is_like(query: StructType, stored: PinnedTable) -> bool:
-    """Return True if a query yields a table's columns, whatever their order and letter case."""
-    columns = (
+def _is_like(yielded: StructType, query: StoredQuery, stored: PinnedTable) -> bool:
+    """Return True if a query yields the columns of a table, in their order; letter case aside."""
+    new, old = (
         {field.name.lower(): field.dataType.simpleString() for field in schema.fields}
-        for schema in (query, spark_schema(stored.schema))
+        for schema in (yielded, spark_schema(stored.schema))
     )
-    return next(columns) == next(columns)
+    order = [name.lower() for name in _contract_order(query)]
+    return new == old and (order or [*new]) == [*old]
+
+
+def _contract_order(query: StoredQuery) -> list[str]:
+    """Return the columns of the enforced contract of a model; none without one."""
+    model = query.owner
+    if query.is_stage or not model.is_contracted:
+        return []
+    return [unquoted(column.name) for column in model.columns]
 
 
 def require_contract(spark: SparkSession, model: Model, query: str) -> None:

@@ -22,7 +22,7 @@ from livemart.plan.plan import Plan
 from livemart.plan.project_plans import ProjectPlans, view_relations
 from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.sql.flatten import Flat
-from livemart.plan.sql.used_columns import reads_every_column
+from livemart.plan.sql.used_columns import open_names
 from livemart.plan.stored_queries import is_stage_table
 from livemart.refresh.frontier import Broken, Rebuild, Start
 from livemart.refresh.pinned_table import PinnedTable
@@ -262,25 +262,23 @@ class InputSchemas:
 
         `used`: stored columns that it needs, in lower case, by occurrence; those left out: all.
         """
-        every_column: bool | None = None
         for occurrence in flat.occurrences:
             relation, needed = occurrence.relation, used.get(occurrence.index)
-            retyped, named = self._differing(relation)
+            retyped, named, moved = self._differing(relation)
             if needed is not None:
                 retyped = frozenset(name for name in retyped if name.lower() in needed)
             if retyped:
                 return _reason(relation, retyped)
-            if named:
-                if every_column is None:
-                    every_column = reads_every_column(flat)
-                if every_column:
-                    return _reason(relation, named)
+            if named or moved:
+                names = open_names(flat)
+                if names is None or not names.isdisjoint(map(str.lower, named)):
+                    return _reason(relation, named or moved)
         return None
 
-    def _compare(self, relation: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the columns with another type, and those that came or went."""
+    def _compare(self, relation: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+        """Return the columns with another type, those that came or went, and those that moved."""
         old, new = self._old.get(relation), self._new.get(relation)
-        same = frozenset[str](), frozenset[str]()
+        same = frozenset[str](), frozenset[str](), frozenset[str]()
         if old is None or new is None or old >= new:
             return same
         try:
@@ -300,7 +298,10 @@ class InputSchemas:
         )
         common = types.keys() & old_types.keys()
         retyped = {name for name in common if types[name] != old_types[name]}
-        return frozenset(retyped), frozenset(types.keys() ^ old_types.keys())
+        came, moved = types.keys() ^ old_types.keys(), set[str]()
+        if not came:
+            moved = {name for name, other in zip(types, old_types, strict=True) if name != other}
+        return frozenset(retyped), frozenset(came), frozenset(moved)
 
 
 def _reason(relation: str, names: frozenset[str]) -> Reason:

@@ -38,18 +38,26 @@ def used_columns(qualified: exp.Query, occurrences: Mapping[str, int]) -> dict[i
     return {occurrence: frozenset(names) for occurrence, names in used.items()}
 
 
-def reads_every_column(flat: Flat) -> bool:
-    """Return True if the columns of an input decide which ones the query has."""
+def open_names(flat: Flat) -> frozenset[str] | None:
+    """Return the names that a query writes without a table before them, in lower case.
+
+    A new column of an input may take such a name over: from an alias, from another input, or
+    from the query around a subquery. None if the query has every column of an input, or names them
+    by their places: any column that comes, goes or changes its place makes another query.
+    """
     try:
         tree = parse(flat.text)
     except Inapplicable:
-        return True
+        return None
     if any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join)):
-        return True
-    if tree.find(exp.Pivot) is not None:
-        # All columns that it does not name are keys.
-        return True
-    return any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
+        return None
+    # PIVOT takes all columns that it does not name as keys.
+    if tree.find(exp.Pivot) or any(it.alias_column_names for it in tree.find_all(exp.Table)):
+        return None
+    if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
+        return None
+    # The first of several parts may be a column with fields.
+    return frozenset(column.parts[0].name.lower() for column in tree.find_all(exp.Column))
 
 
 def named_columns(flat: Flat, columns: Mapping[str, tuple[str, ...]]) -> frozenset[tuple[str, str]]:

@@ -247,6 +247,67 @@ def test_a_model_that_breaks_its_contract_is_refused_as_dbt_refuses_it(
     assert _counts(run, "totals") == {"a": 3, "b": 2}
 
 
+def test_columns_are_in_the_order_in_which_a_build_has_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """That of the SQL, or of an enforced contract, also in readers by place."""
+    by_shop = "{{ config(partition_by='shop_id') }} " + TOTALS + " having count(*) > 0 limit 100"
+    run = shop_project(
+        spark,
+        tmp_path,
+        {
+            "totals": TOTALS,
+            "all_totals": "select * from {{ ref('totals') }}",
+            "united": "select * from {{ ref('totals') }}"
+            " union all select shop_id, n, sales from {{ ref('totals') }} where false",
+            "by_shop": by_shop,
+        },
+    )
+    run.build()
+    run.edit(
+        "models/_later.yml",
+        "models:\n  - name: later\n    config: {contract: {enforced: true}}\n    columns:\n"
+        "      - {name: n, data_type: bigint}\n      - {name: shop_id, data_type: string}\n",
+    )
+    run.edit("models/later.sql", f"select shop_id, count(*) as n from {ORDERS} group by 1")
+    run.edit("models/totals.sql", f"select sales, shop_id, n from ({TOTALS}) as t")
+    run.edit(
+        "models/united.sql",
+        "select * from {{ ref('totals') }}"
+        " union all select sales, shop_id, n from {{ ref('totals') }} where false",
+    )
+
+    run.refresh()
+    replaced = _replaced(run)
+    refreshed = {name: _columns(run, name) for name in (*replaced, "later")}
+    _deliver_more(run)
+    run.refresh()
+
+    assert refreshed["totals"] == refreshed["all_totals"] == ["sales", "shop_id", "n"]
+    assert refreshed["later"] == ["n", "shop_id"]
+    assert run.differing() == []
+    # Once.
+    assert _replaced(run) == replaced
+    run.build()
+    assert {name: _columns(run, name) for name in refreshed} == refreshed
+
+
+def _columns(run: ProjectRun, name: str) -> list[str]:
+    return run.warehouse.arrow_schema(f"mini.{name}").names
+
+
+def _replaced(run: ProjectRun) -> dict[str, int]:
+    """Return how often Spark has replaced each table."""
+    history = {
+        name: DeltaTable(run.warehouse.path(f"mini.{name}")).history()
+        for name in ("totals", "all_totals", "united", "by_shop")
+    }
+    return {
+        name: sum("REPLACE" in commit["operation"] for commit in commits)
+        for name, commits in history.items()
+    }
+
+
 def test_a_model_of_microbatches_is_its_select_over_all_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,8 +50,9 @@ def test_a_table_outside_of_the_warehouse_is_read_as_it_was_written(tmp_path: Pa
     assert f"(select * from delta.`{tmp_path}/raw/orders` version as of 2) as o" in query
 
 
-def _stored(unique_id: str, sql: str, plan: Plan) -> StoredQuery:
-    model = make_model(unique_id, compiled_code=sql)
+def _stored(unique_id: str, sql: str, plan: Plan, contract: Sequence[str] = ()) -> StoredQuery:
+    columns = tuple(Column(name, None) for name in contract)
+    model = make_model(unique_id, compiled_code=sql, columns=columns, is_contracted=bool(contract))
     project = Project("m", ".", "m", {}, {unique_id: model}, {}, {})
     return stored_queries(project, {unique_id: plan})[unique_id]
 
@@ -102,7 +104,7 @@ class _Refresh:
             warehouse.create(relation, rows.schema)
         warehouse.overwrite(relation, rows, Tag(relation, warehouse.version(relation), {}))
 
-    def run(self, sql: str = RANKED) -> Commit:
+    def run(self, sql: str = RANKED, contract: Sequence[str] = ()) -> Commit:
         """Refresh the model, and note a table that Spark replaces."""
         warehouse = self.warehouse
         context = SimpleNamespace(
@@ -117,7 +119,10 @@ class _Refresh:
         return refresh_full(
             cast(BatchContext, context),
             _stored(
-                "model.m.ranked", sql, plan_query(sql, Inputs({"s.sales": tuple(_SALES.names)}))
+                "model.m.ranked",
+                sql,
+                plan_query(sql, Inputs({"s.sales": tuple(_SALES.names)})),
+                contract,
             ),
             inputs,
             Tag("m.ranked/1", 7, {}),
@@ -137,8 +142,8 @@ def _sales(*amounts: int) -> pa.Table:
 def _ranked(*amounts: int, kind: pa.DataType | None = None) -> pa.Table:
     places = pa.array(range(1, len(amounts) + 1), kind or pa.int32())
     rows = _sales(*sorted(amounts, reverse=True))
-    # Other letter case and order of columns, as of a table that was made before an edit.
-    return pa.table({"place": places, "Shop": rows["shop"], "amount": rows["amount"]})
+    # Other letter case, as of a table that was made before an edit.
+    return pa.table({"Shop": rows["shop"], "amount": rows["amount"], "place": places})
 
 
 def test_few_rows_are_recomputed_without_a_read_of_tables_by_spark(
@@ -195,6 +200,33 @@ def test_a_table_of_another_type_is_replaced(
     refresh.run()
 
     assert len(refresh.overwritten) == 1
+
+
+@pytest.mark.parametrize(
+    ("contract", "stored", "is_replaced"),
+    [
+        ((), ("place", "Shop", "amount"), True),
+        (("place", "shop", "amount"), ("place", "Shop", "amount"), False),
+        (("place", "shop", "amount"), ("Shop", "amount", "place"), True),
+    ],
+)
+def test_a_table_has_the_order_of_its_sql_or_of_its_contract(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    contract: tuple[str, ...],
+    stored: tuple[str, ...],
+    is_replaced: bool,
+) -> None:
+    monkeypatch.setattr(full, "require_contract", lambda *_: None)
+    refresh = _Refresh(tmp_path, monkeypatch)
+    refresh.write("s.sales", _sales(1, 3))
+    refresh.write("m.ranked", _ranked(1, 3).select([*stored]))
+
+    refresh.run(contract=contract)
+
+    assert bool(refresh.overwritten) is is_replaced
+    if contract and is_replaced:
+        assert refresh.overwritten[0].startswith("select `place`, `shop`, `amount` from (select")
 
 
 @pytest.mark.parametrize(

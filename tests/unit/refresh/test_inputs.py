@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,6 +57,32 @@ def test_a_star_in_a_view_counts(warehouse: Warehouse) -> None:
     )
 
     assert found is not None
+
+
+def test_a_column_that_came_changes_the_models_whose_names_it_may_take_over(
+    warehouse: Warehouse,
+) -> None:
+    add_note(warehouse)
+    inner = "select 1 from mart.totals as t where t.id = o.id and t.name ="
+
+    found = changed(warehouse, f"select id from m.orders as o where exists ({inner} Note)")
+
+    assert found == "FINGERPRINT_CHANGED: columns of mart.totals changed: note"
+    assert changed(warehouse, f"select id from m.orders as o where exists ({inner} o.note)") is None
+
+
+def test_columns_that_change_places_change_the_models_that_read_by_place(tmp_path: Path) -> None:
+    other, warehouse = Warehouse(tmp_path / "other"), Warehouse(tmp_path)
+    other.create(RELATION, pa.schema([*reversed(SMALL)]))
+    warehouse.create(RELATION, SMALL)
+    # As a table that Spark replaces.
+    logs = [it.path(RELATION) / "_delta_log" for it in (other, warehouse)]
+    shutil.copyfile(logs[0] / f"{0:020d}.json", logs[1] / f"{1:020d}.json")
+
+    found = changed(warehouse, "select a from mart.totals as t (a, b)")
+
+    assert found == "FINGERPRINT_CHANGED: columns of mart.totals changed: id, name"
+    assert changed(warehouse, "select id, name from mart.totals") is None
 
 
 def test_another_type_changes_every_reader(tmp_path: Path) -> None:
