@@ -301,9 +301,9 @@ def _reading_all(kind: Any) -> Callable[[Any], bool]:
     is_all = kind.skip_partial_parsing_because_of_macros
 
     def is_all_read(loader: Any) -> bool:
-        files = loader.partial_parser.file_diff if loader.partial_parser else {}
+        files = loader.partial_parser.file_diff
         changes = ("added", "deleted", "deleted_schema_files")
-        return any(files.get(change) for change in changes) or bool(is_all(loader))
+        return any(files[change] for change in changes) or bool(is_all(loader))
 
     return is_all_read
 

@@ -28,6 +28,7 @@ from livemart.plan.plan import Full, Plan
 from livemart.plan.reasons import READS_A_NOTE
 from livemart.plan.sql.determinism import FILE_COLUMN
 from livemart.plan.sql.flatten import Flat, Occurrence
+from livemart.plan.sql.parse import selected
 from livemart.plan.stored_queries import StoredQuery
 from livemart.project.graph import Model
 from livemart.project.sessions import session_of
@@ -72,10 +73,11 @@ def refresh_full(
         ModelFailedError: the model does not keep its contract.
     """
     spark, relation = session_of(context.spark, query.session), query.relation
+    text = full_query(query, inputs)
     if query.is_stage:
-        _require_storable(spark, query, full_query(query, inputs))
+        _require_storable(spark, query, text)
     else:
-        require_contract(spark, query.owner, full_query(query, inputs))
+        require_contract(spark, query.owner, text)
     failure: Exception | None = None
     if stored is not None and context.warehouse.exists(relation):
         try:
@@ -85,9 +87,8 @@ def refresh_full(
             if not is_own_fault(error):
                 raise
             failure = error
-    text = full_query(query, inputs)
     if order := _contract_order(query):
-        text = f"select {', '.join(map(quoted, order))} from ({text}) as q"
+        text = selected(text, order, "__contract__")
     commit = context.lane_of(query.session).overwrite(
         relation, text, tag, partition_by=query.partition_by
     )

@@ -253,7 +253,7 @@ class InputSchemas:
     ) -> None:
         self._warehouse = warehouse
         self._old, self._new = old, new
-        self._differing = cache(self._compare)
+        self._differing, self._open_names = cache(self._compare), cache(open_names)
 
     def changed(
         self, flat: Flat, used: Mapping[int, frozenset[str]] = MappingProxyType({})
@@ -270,7 +270,7 @@ class InputSchemas:
             if retyped:
                 return _reason(relation, retyped)
             if named or moved:
-                names = open_names(flat)
+                names = self._open_names(flat)
                 if names is None or not names.isdisjoint(map(str.lower, named)):
                     return _reason(relation, named or moved)
         return None

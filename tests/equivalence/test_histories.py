@@ -61,7 +61,7 @@ def refresh_and_judge(
     delivered: list[Batch] = []
     for number, batch in refreshed(run, batches):
         delivered.append(batch)
-        assert _faults(run, MODELS, delivered) == [], f"batch {number}"
+        assert _faults(run, delivered) == [], f"batch {number}"
         if number:
             full = {
                 name: reasons(run.newest)[name]
@@ -83,9 +83,9 @@ def _verify(run: ProjectRun, *, has_ties: bool) -> None:
             assert not comparison.tied, comparison
 
 
-def _faults(run: ProjectRun, models: Iterable[str], delivered: list[Batch]) -> list[str]:
+def _faults(run: ProjectRun, delivered: list[Batch]) -> list[str]:
     sources = typed(newest_rows(delivered, KEYS))
-    stored = {name: run.rows(f"histories.{name}") for name in models}
+    stored = {name: run.rows(f"histories.{name}") for name in MODELS}
     faults = [fault for name, rows in stored.items() for fault in illegal(name, rows, sources)]
     as_of = run.rows("histories.charges_as_of")
     expected = [

@@ -21,6 +21,7 @@ from livemart.plan.sql.generated_columns import move_generators
 from livemart.plan.sql.pivots import write_pivots
 from livemart.plan.sql.struct_fields import name_fields
 from livemart.plan.sql.written import WrittenParser, cut_texts, plain_text
+from livemart.spark_sql import quoted
 
 # Unknown syntax is a reason in the plan, not a line on the user's terminal.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -107,6 +108,12 @@ def statement(text: str) -> str:
             break
         end = token.start
     return text[:end].rstrip()
+
+
+def selected(text: str, names: Iterable[str], alias: str) -> str:
+    """Return SQL that yields some columns of a text, in this order; its lines stay in place."""
+    listed = ", ".join(map(quoted, names))
+    return f"select {listed} from ({statement(text)}\n) as {alias}"
 
 
 # A way to cut a query looks at the same text many times.

@@ -16,9 +16,8 @@ from sqlglot.optimizer.scope import Scope, build_scope
 from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.sql.determinism import function_name, require_deterministic
 from livemart.plan.sql.functions import GENERATORS
-from livemart.plan.sql.parse import parse, qualified, statement
+from livemart.plan.sql.parse import parse, qualified, selected
 from livemart.plan.sql.written import sql_of
-from livemart.spark_sql import quoted
 
 _NAMELESS = Reason("PARSE_UNSUPPORTED", "its columns have no names", None)
 _UNSTAMPED = "__unstamped__"
@@ -61,8 +60,7 @@ def stamps_of(
 
 def without_stamps(text: str, names: Sequence[str]) -> str:
     """Return SQL that yields only some of its columns; the lines stay where they are."""
-    listed = ", ".join(map(quoted, names))
-    return f"select {listed} from ({statement(text)}\n) as {_UNSTAMPED}"
+    return selected(text, names, _UNSTAMPED)
 
 
 def _qualified(text: str, schema: Mapping[str, object]) -> exp.Query:

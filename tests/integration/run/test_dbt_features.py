@@ -293,7 +293,7 @@ def test_columns_are_in_the_order_in_which_a_build_has_them(
 
 
 def _columns(run: ProjectRun, name: str) -> list[str]:
-    return run.warehouse.arrow_schema(f"mini.{name}").names
+    return [*run.warehouse.arrow_schema(f"mini.{name}").names]
 
 
 def _replaced(run: ProjectRun) -> dict[str, int]:
